@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.checks.row_checks import RULES
 from rewardkit.checks.row_stats import PromptLengths
+from rewardkit.pages.images import MAX_IMAGE_BYTES, MAX_PAGE_IMAGE_BYTES, page_address
 from rewardkit.pages.model import (
     Badge,
     Bars,
@@ -22,7 +23,6 @@ from rewardkit.pages.model import (
     Table,
     TableRow,
 )
-from rewardkit.pages.pictures import MAX_PAGE_PICTURE_BYTES, MAX_PICTURE_BYTES, page_address
 from rewardkit.pages.text import row_count
 from rewardkit.row import image_contents, open_parquet
 
@@ -149,7 +149,7 @@ def first_rows_sections(path: Path, suffix: str = "") -> Iterator[Rows]:
 
 def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
     """Return rows with their prompts, golds and images, within the limits of a page."""
-    budget, missing = MAX_PAGE_PICTURE_BYTES, 0
+    budget, missing = MAX_PAGE_IMAGE_BYTES, 0
     examples = []
     for number, row in enumerate(rows):
         images, addresses = image_contents(row), []
@@ -164,9 +164,9 @@ def rows_section(rows: Iterable[Mapping[str, Any]], title: str) -> Rows:
         text = "" if gold is None else str(gold)
         examples.append(RowExample(f"row {number}", _prompt_text(row), text, tuple(addresses)))
     note = (
-        f"Pictures left out: {missing:,}. A page holds PNG, JPEG, GIF and WebP files of up to "
-        f"{MAX_PICTURE_BYTES >> 10:,} KB each, {MAX_IMAGES} per row and "
-        f"{MAX_PAGE_PICTURE_BYTES >> 20} MB in all."
+        f"Images left out: {missing:,}. A page holds PNG, JPEG, GIF and WebP files of up to "
+        f"{MAX_IMAGE_BYTES >> 10:,} KB each, {MAX_IMAGES} per row and "
+        f"{MAX_PAGE_IMAGE_BYTES >> 20} MB in all."
     )
     return Rows(title, tuple(examples), note if missing else "")
 

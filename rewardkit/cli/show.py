@@ -96,8 +96,8 @@ def _print_row(row: dict[str, Any]) -> None:
 
 
 def _picture_text(image: object) -> str:
-    """Return the type and the size of a picture, whose bytes say nothing in a terminal."""
-    from rewardkit.pages.pictures import media_type
+    """Return the type and the size of an image, whose bytes say nothing in a terminal."""
+    from rewardkit.pages.images import media_type
 
     data = image.get("bytes") if isinstance(image, dict) else image
     if not isinstance(data, bytes):

@@ -38,7 +38,7 @@ from rewardkit.responses.files import (
     read_chunks,
     skipped_lines,
 )
-from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
+from rewardkit.responses.matching import INDEX_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
 from rewardkit.responses.score import ScoringPlan, loaded_plan, score_in_order
 from rewardkit.responses.store import Store, open_store
@@ -189,7 +189,7 @@ def evaluate_responses(
 ) -> EvaluationReport:
     """Score responses that exist already, each with the scorer of the row that it answers.
 
-    A response answers the row that `TrainIndex` finds by question: by place, by the question in its
+    A response answers the row that `TrainIndex` finds by question: by index, by the question in its
     prompt, or by the source's id, which the `custom_id` of a batch may be, perhaps with a number at
     its end: `ID-3`. Records of no response or of no row are counted.
 
@@ -233,7 +233,7 @@ def _matched_lines(
                 "other images. Name the parquet that the responses were generated from."
             )
         is_empty = False
-        report.unconfirmed += match.way == PLACE_ALONE
+        report.unconfirmed += match.way == INDEX_ALONE
         finish, tokens = sample.fields.get("finish_reason"), sample.fields.get("tokens")
         response = {"response": sample.response, "finish_reason": finish or "", "tokens": tokens}
         yield {**response, **question.fields()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, RewardkitError, call_catching
-from rewardkit.pages.pictures import data_address, media_type
+from rewardkit.pages.images import data_address, media_type
 from rewardkit.responses.matching import messages_of
 from rewardkit.row import IMAGE_ROWS, image_contents, read_rows
 from rewardkit.scorers.base import as_text
@@ -46,23 +46,23 @@ class Question(NamedTuple):
         for number, content in enumerate(self.images):
             if not content:
                 raise DataError(
-                    f"{where}: picture {number} is not in the file. Write its bytes into 'images'; "
+                    f"{where}: image {number} is not in the file. Write its bytes into 'images'; "
                     "eval opens no path that a file names."
                 )
             if not media_type(content):
                 raise DataError(
-                    f"{where}: picture {number} is not PNG, JPEG, GIF, WebP or BMP. Convert it."
+                    f"{where}: image {number} is not PNG, JPEG, GIF, WebP or BMP. Convert it."
                 )
         if (size := sum(map(len, self.images))) > MAX_ROW_BYTES:
             raise DataError(
-                f"{where}: its pictures have {size:,} bytes together, and a request may have "
+                f"{where}: its images have {size:,} bytes together, and a request may have "
                 f"{MAX_ROW_BYTES:,}. Make them smaller."
             )
         n_marks = sum(message["content"].count(MARK) for message in self.prompt)
         if n_marks != len(self.images):
             raise DataError(
                 f"{where}: its prompt has {MARK} {n_marks} times, and the column 'images' has "
-                f"{len(self.images)} pictures. Each picture needs its mark in the prompt."
+                f"{len(self.images)} images. Each image needs its mark in the prompt."
             )
 
     def messages(self) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def read_questions(parquet: Path) -> Iterator[Question]:
         if gold is None:
             raise DataError(f"{where}: reward_model.ground_truth is missing; the scorer needs it.")
         if row.get("videos"):
-            raise DataError(f"{where}: it has videos; eval sends text and pictures.")
+            raise DataError(f"{where}: it has videos; eval sends text and images.")
         images = image_contents(row)
         text = json.dumps(prompt, sort_keys=True)
         hashes = [text, *(sha256(image).hexdigest() for image in images)]
@@ -119,7 +119,7 @@ def require_questions(parquet: Path, *, api: str = "", scorers: bool) -> list[st
         if api:
             question.require_images(where)
             if question.images and api != "chat":
-                raise DataError(f"{where}: it has pictures, which need --api chat.")
+                raise DataError(f"{where}: it has images, which need --api chat.")
         key = question.data_source, as_text(question.extra_info.get("scorer"))
         if scorers and key not in checked:
             checked.add(key)

@@ -111,7 +111,7 @@ def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
 
 
 class LinePoint(NamedTuple):
-    """A share from 0 to 1 at a training step, with the ends of its interval."""
+    """A fraction from 0 to 1 at a training step, with the ends of its interval."""
 
     step: int
     value: float
@@ -136,8 +136,8 @@ class LineLayout:
     Attributes:
         title: its name.
         dots: all points in order.
-        x_ticks: steps below the axis, with their places.
-        y_ticks: percentages left of the chart, with their places, the lowest first.
+        x_ticks: steps below the axis, with their coordinates.
+        y_ticks: percentages left of the chart, with their coordinates, the lowest first.
         line: points of the line for SVG, with x from 0 to 100.
         band: outline of the intervals for SVG, with x from 0 to 100.
         has_dots: whether each point gets a dot and its interval, else the line gets a band.
@@ -155,7 +155,7 @@ class LineLayout:
 
 
 def line_layout(title: str, points: Sequence[LinePoint]) -> LineLayout:
-    """Lay out a line of at least one share by training step; the points are in their order."""
+    """Lay out a line of at least one fraction by training step; the points are in their order."""
     first = points[0].step
     last = max(points[-1].step, first + 1)
     levels = round_levels(0.0, max(point.high for point in points))

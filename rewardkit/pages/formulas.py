@@ -182,7 +182,7 @@ class Formula(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A place that may be a formula: its ends, and those of what is inside."""
+    """What may be a formula: its offsets in the text, and those of what is inside."""
 
     start: int
     end: int
@@ -239,12 +239,12 @@ def show_value(text: str) -> Markup:
 
 def _markup(text: str, formulas: Iterable[Formula]) -> Markup:
     pieces: list[Markup] = []
-    place = 0
+    previous_end = 0
     for formula in formulas:
         source = text[formula.start : formula.end]
-        pieces += escape(text[place : formula.start]), formula_markup(formula, source)
-        place = formula.end
-    return Markup("").join((*pieces, escape(text[place:])))
+        pieces += escape(text[previous_end : formula.start]), formula_markup(formula, source)
+        previous_end = formula.end
+    return Markup("").join((*pieces, escape(text[previous_end:])))
 
 
 def find_value(text: str) -> list[Formula]:
@@ -276,13 +276,13 @@ def pack_formulas(formulas: Iterable[Formula], text: str) -> list[list[Any]]:
     counts, 1 for a display, and its pieces. A node is a list of its tag, its attributes, and its parts
     or its text.
     """
-    entries, place = [], 0
+    entries, previous_end = [], 0
     for formula in formulas:
         source = text[formula.start : formula.end]
         pieces = [[_pack(node) for node in piece] for piece in line_pieces(formula.parts, source)]
-        gap = utf16_length(text[place : formula.start])
+        gap = utf16_length(text[previous_end : formula.start])
         entries.append([gap, utf16_length(source), int(formula.is_display), *pieces])
-        place = formula.end
+        previous_end = formula.end
     return entries
 
 
@@ -312,23 +312,23 @@ def line_pieces(parts: Sequence[MathNode], source: str) -> Iterator[Sequence[Mat
 
 
 def _spans(text: str) -> Iterator[_Span]:
-    """Yield the places between delimiters, and the boxes and environments outside of them."""
+    """Yield what is between delimiters, and the boxes and environments outside of them."""
     marks = [match for match in _DELIMITER.finditer(text) if match[1] or match[2]]
-    place = 0
+    previous_end = 0
     for mark, following in pairwise(marks):
         closer = _CLOSERS.get(mark[0], "")
-        if mark.start() < place or not closer:
+        if mark.start() < previous_end or not closer:
             continue
         if mark[0] in ("[asy]", "```"):  # code; without an end it goes on to the end of the text
-            yield from _spans_alone(text, place, mark.start())
+            yield from _spans_alone(text, previous_end, mark.start())
             end = text.find(closer, mark.end())
-            place = end + len(closer) if end >= 0 else len(text)
+            previous_end = end + len(closer) if end >= 0 else len(text)
         elif following[0] == closer and _is_formula(text, mark, following):
-            yield from _spans_alone(text, place, mark.start())
+            yield from _spans_alone(text, previous_end, mark.start())
             inside = (mark.end(), following.start())
             yield _Span(mark.start(), following.end(), inside, mark[0] in ("$$", r"\["))
-            place = following.end()
-    yield from _spans_alone(text, place, len(text))
+            previous_end = following.end()
+    yield from _spans_alone(text, previous_end, len(text))
 
 
 def _is_formula(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
@@ -347,9 +347,9 @@ def _is_formula(text: str, opening: re.Match[str], closing: re.Match[str]) -> bo
     )
 
 
-def _spans_alone(text: str, place: int, end: int) -> Iterator[_Span]:
-    """Yield the boxes and environments between two places; one that is not closed ends the search."""
-    while match := _ALONE.search(text, place, end):
+def _spans_alone(text: str, start: int, end: int) -> Iterator[_Span]:
+    """Yield the boxes and environments from `start` to `end`; one that is not closed ends the search."""
+    while match := _ALONE.search(text, start, end):
         limit = min(end, match.end() + MAX_FORMULA_CHARACTERS)
         name = match[2]
         close = (
@@ -360,13 +360,13 @@ def _spans_alone(text: str, place: int, end: int) -> Iterator[_Span]:
         if close <= match.end():
             return
         yield _Span(match.start(), close, (match.start(), close), bool(name))
-        place = close
+        start = close
 
 
-def _closing_brace(text: str, place: int, end: int) -> int:
-    """Return the place after the brace that closes an open one; -1 if there is none."""
+def _closing_brace(text: str, start: int, end: int) -> int:
+    """Return the offset behind the brace that closes an open one; -1 if there is none."""
     depth = 1
-    for match in _BRACE.finditer(text, place, end):
+    for match in _BRACE.finditer(text, start, end):
         depth += {"{": 1, "}": -1}.get(match[1], 0)
         if not depth:
             return match.end()

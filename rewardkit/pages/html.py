@@ -30,8 +30,8 @@ from rewardkit.pages.text import (
     clean,
     clip,
     mark_shared_words,
+    percentage,
     row_count,
-    share,
 )
 from rewardkit.redact import process_redactor
 from rewardkit.versions import VERSION
@@ -84,7 +84,7 @@ def render(
     title: str,
     lang: str = "en",
     script: str = "",
-    pictures: bool = False,
+    images: bool = False,
     **values: object,
 ) -> Iterator[str]:
     """Render a template that extends `pages/base.html.j2`, piece by piece.
@@ -94,7 +94,7 @@ def render(
         title: title of the page.
         lang: language of the page, for the browser.
         script: JavaScript of the package that the page runs; empty for a page without a script.
-        pictures: whether the page has pictures, as data: addresses.
+        images: whether the page has images, as data: addresses.
         values: the other values of the template.
     """
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
@@ -105,7 +105,7 @@ def render(
         lang=lang,
         script=code,
         digest=digest,
-        pictures=pictures,
+        images=images,
         provenance=provenance(),
         **values,
     )
@@ -142,7 +142,7 @@ def script_json(data: object) -> Markup:
 
 
 def _render_page(page: Page) -> Iterator[str]:
-    return render("pages/page.html.j2", title=page.title, page=page, pictures=page.has_pictures)
+    return render("pages/page.html.j2", title=page.title, page=page, images=page.has_images)
 
 
 @cache
@@ -166,7 +166,7 @@ def _environment() -> Environment:
         "number": "{:,}".format,
         "percent": "{:.1%}".format,
         "row_count": row_count,
-        "share": share,
+        "percentage": percentage,
         "show_formulas": show_formulas,
         "show_value": show_value,
     }

@@ -22,7 +22,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class ShareBar:
-    """A share from 0 to 1 with the ends of its interval: a text above a bar."""
+    """A fraction from 0 to 1 with the ends of its interval: a text above a bar."""
 
     text: str
     value: float
@@ -138,17 +138,17 @@ class Pairs:
 
 @dataclass(frozen=True)
 class RowExample:
-    """A row of a dataset: its prompt and gold with formulas, and addresses of its pictures."""
+    """A row of a dataset: its prompt and gold with formulas, and addresses of its images."""
 
     caption: str
     prompt: str
     gold: str
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a dataset, with their formulas and pictures."""
+    """Rows of a dataset, with their formulas and images."""
 
     title: str
     rows: tuple[RowExample, ...]
@@ -177,7 +177,7 @@ class Page:
     badge: Badge | None = None
 
     @property
-    def has_pictures(self) -> bool:
-        """Whether a row of the page has a picture."""
+    def has_images(self) -> bool:
+        """Whether a row of the page has an image."""
         sections = (section for section in self.sections if isinstance(section, Rows))
-        return any(row.pictures for section in sections for row in section.rows)
+        return any(row.images for section in sections for row in section.rows)

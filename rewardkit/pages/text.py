@@ -43,7 +43,7 @@ def clean(text: str) -> str:
 
 
 def brief(text: str, most: int = 160) -> str:
-    """Return the start of a text on one line, for places without a part to unfold."""
+    """Return the start of a text on one line, where nothing can be unfolded."""
     line = " ".join(text[: 2 * most].split())
     is_whole = len(line) <= most and len(text) <= 2 * most
     return clean(line) if is_whole else f"{clean(line[:most])}…"
@@ -68,8 +68,8 @@ def row_count(n: int) -> str:
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
-def share(part: int, whole: int) -> str:
-    """Return a share such as `12.3%`; only 0 of `whole` is 0.0%, and only all of it is 100.0%."""
+def percentage(part: int, whole: int) -> str:
+    """Return a percentage such as `12.3%`; only 0 of `whole` is 0.0%, and only all of it is 100.0%."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.1:
         return "< 0.1%"
@@ -107,11 +107,11 @@ def mark_shared_words(left: str, right: str) -> list[list[tuple[str, bool]]]:
     for side, text in enumerate((left, right)):
         own = words[side]
         ends = [
-            place
+            offset
             for starts, count in runs
-            for place in (own[starts[side]].start(), own[starts[side] + count - 1].end())
+            for offset in (own[starts[side]].start(), own[starts[side] + count - 1].end())
         ]
-        places = [0, *ends, min(len(text), MAX_CHARACTERS)]
-        pieces = ((clean(text[a:b]), i % 2 == 1) for i, (a, b) in enumerate(pairwise(places)))
+        offsets = [0, *ends, min(len(text), MAX_CHARACTERS)]
+        pieces = ((clean(text[a:b]), i % 2 == 1) for i, (a, b) in enumerate(pairwise(offsets)))
         sides.append([piece for piece in pieces if piece[0]])
     return sides

@@ -15,7 +15,7 @@ from rewardkit.checks.row_stats import answer_kind
 from rewardkit.jsonl import json_line
 from rewardkit.output import atomic
 from rewardkit.pages.model import Bars, Page, Table, TableRow
-from rewardkit.pages.text import sentence, share
+from rewardkit.pages.text import percentage, sentence
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.responses.figures import bad_gold_notes
 from rewardkit.responses.files import (
@@ -206,7 +206,7 @@ class CompareReport:
         low, high = wilson_interval(self.agreed, self.judged)
         p = f"p = {self.p_value:.2g}" if self.p_value >= 1e-300 else "p < 1e-300"
         return (
-            f"agreement {share(self.agreed, self.judged)} (95% interval {low:.1%} to {high:.1%}); "
+            f"agreement {percentage(self.agreed, self.judged)} (95% interval {low:.1%} to {high:.1%}); "
             f"McNemar's exact test: {p}"
         )
 
@@ -215,7 +215,7 @@ class CompareReport:
         return [
             (
                 f"{letter}: {side.scorer}",
-                f"{side.right:,} ({share(side.right, self.judged)})",
+                f"{side.right:,} ({percentage(side.right, self.judged)})",
                 f"{side.score_sum / max(self.judged, 1):.4f}",
                 f"{side.failed:,}",
             )
@@ -346,7 +346,7 @@ def compare_page(report: CompareReport) -> Page:
     ]
     note = "Correct and mean score count the samples that both judged."
     return Page(
-        f"A and B agree on {share(report.agreed, report.judged)} of {report.judged:,} samples",
+        f"A and B agree on {percentage(report.agreed, report.judged)} of {report.judged:,} samples",
         (("file", report.name), ("rows without a usable response", f"{report.unread:,}")),
         (
             Bars("Verdicts", tuple(verdicts), note=sentence(report.agreement()), unit="samples"),

@@ -37,7 +37,7 @@ UNSCORED_SUFFIX = ".unscored.jsonl"
 
 
 class SkippedRow(NamedTuple):
-    """A row that cannot be used: its place (file:line) and the reason."""
+    """A row that cannot be used: its file and line, and the reason."""
 
     where: str
     reason: str
@@ -45,10 +45,10 @@ class SkippedRow(NamedTuple):
 
 def skipped_lines(rows: Iterable[SkippedRow], n: int, what: str = "skipped") -> list[str]:
     """Return lines about the first of n rows that cannot be used, one for each reason."""
-    places: dict[str, str] = {}
+    first_lines: dict[str, str] = {}
     for where, reason in rows:
-        places.setdefault(reason, where)
-    lines = [f"{where}: {what}: {reason}" for reason, where in places.items()][:MAX_REASONS]
+        first_lines.setdefault(reason, where)
+    lines = [f"{where}: {what}: {reason}" for reason, where in first_lines.items()][:MAX_REASONS]
     more = f"... and {n - len(lines):,} more rows, for these or other reasons"
     return [*lines, more] if n > len(lines) else lines
 
@@ -217,7 +217,7 @@ def _open(file: str) -> IO[bytes]:
 
 
 def read_records(chunk: Chunk) -> Iterator[tuple[str, dict[str, Any]] | SkippedRow]:
-    """Yield the place (file:line) and the fields of each row, and the lines that are not an object."""
+    """Yield `file:line` and the fields of each row, and the lines that are not an object."""
     for number, row in enumerate(chunk.rows, chunk.first):
         yield f"{chunk.path} row {number}", row
     end = chunk.first

@@ -1,8 +1,8 @@
 """Find the row of a parquet that a response answers.
 
-A response identifies its row by place (data_source, split and index), by its prompt, or by the
+A response identifies its row by index (with data_source and split), by its prompt, or by the
 source's id. Everything else that both have (prompt, question, id, gold) must agree: after the
-file was prepared again, a place may belong to another row. Texts are compared without white space.
+file was prepared again, an index may belong to another row. Texts are compared without white space.
 """
 
 import re
@@ -25,9 +25,9 @@ from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 
-#: The ways to match, in the order they are tried, and a match by place that nothing else confirms.
-PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
-PLACE_ALONE = f"{PLACE} alone"
+#: The ways to match, in the order they are tried, and a match by index that nothing else confirms.
+INDEX, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
+INDEX_ALONE = f"{INDEX} alone"
 
 #: Characters that two texts must share where one of them may have been cut.
 WINDOW_CHARACTERS = 32
@@ -133,9 +133,9 @@ class Mismatch(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """What a response says of its row; texts are squeezed, and a place and an id are keys of the index."""
+    """What a response says of its row; texts are squeezed; `row_index` and `source_id` are keys of the index."""
 
-    place: tuple[str, ...]
+    row_index: tuple[str, ...]
     source_id: tuple[str, ...]
     input: str
     question: str
@@ -161,8 +161,8 @@ class TrainIndex:
         self.name = name
         self.rows: list[int] = []
         self.prompts: list[TrainPrompt] = []
-        # Indices of prompts, as ordered sets, by a piece of the prompt, by place, source_id and gold.
-        # Places and ids also have a key without the data_source.
+        # Indices of prompts, as ordered sets, by a piece of the prompt, by the row's index, source_id and gold.
+        # Indices and ids also have a key without the data_source.
         self._indices: dict[tuple[str, ...], dict[int, None]] = {}
         # Offsets in pieces, and lengths of these, by the window and its length.
         self._windows: dict[int, dict[str, set[tuple[int, int]]]] = {}
@@ -185,7 +185,7 @@ class TrainIndex:
                 self._add(("gold", _gold_key(gold)), index)
             self.rows.append(index)
             for source in (_text(row.get("data_source")), ""):
-                self._add(_place_of(row, source), index)
+                self._add(_row_index_of(row, source), index)
                 self._add(_source_id_of(row, source), index)
         self._index_windows()
 
@@ -214,7 +214,7 @@ class TrainIndex:
             self._hits[key] = self._find_contained(evidence.input)
         hits, mains = self._hits[key]
         ways = {
-            PLACE: self._indices.get(evidence.place, {}),
+            INDEX: self._indices.get(evidence.row_index, {}),
             PROMPT: hits,
             SOURCE_ID: self._indices.get(evidence.source_id, {}),
         }
@@ -247,8 +247,8 @@ class TrainIndex:
         same_text = True in (agrees["prompt"], agrees["question"])
         agrees["source_id"] = self._source_id_agrees(evidence, index, same_text=same_text)
         if False not in agrees.values():
-            is_alone = way == PLACE and True not in agrees.values()
-            return Match(PLACE_ALONE if is_alone else way, index)
+            is_alone = way == INDEX and True not in agrees.values()
+            return Match(INDEX_ALONE if is_alone else way, index)
         other = next(iter(hits), None)
         prompts = f"does not contain {_quoted(prompt.head)}"
         if other is not None:
@@ -268,7 +268,7 @@ class TrainIndex:
         reason = (
             f"matches row {prompt.row} of {self.name} by {way}, but contradicts it: "
             f"{'; '.join(differences)}. Give the parquet that the responses were made from"
-            f"{remedy if way == PLACE and hits else ''}."
+            f"{remedy if way == INDEX and hits else ''}."
         )
         return Mismatch(reason, contradicts=True)
 
@@ -409,7 +409,7 @@ def _content(content: Any) -> str:
     return "\n".join(as_text(part.get("text")) for part in content if isinstance(part, Mapping))
 
 
-def _place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
+def _row_index_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
     """Return the data_source, split and index of a row or response; empty without an index."""
     info = row.get("extra_info") or {}
     index = info.get("index")
@@ -417,7 +417,7 @@ def _place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
         return ()
     if isinstance(index, float) and index.is_integer():  # pandas makes floats of gaps
         index = int(index)
-    return "place", data_source, _text(info.get("split")), str(index)
+    return "index", data_source, _text(info.get("split")), str(index)
 
 
 def _source_id_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
@@ -458,7 +458,7 @@ def _evidence_of(sample: Sample) -> _Evidence:
     prompts = (fields.get("input"), fields.get("prompt"), fields.get("origin_prompt"))
     messages = messages_of(next(filter(None, prompts), None))
     return _Evidence(
-        _place_of(row, source),
+        _row_index_of(row, source),
         _source_id_of(row, source),
         squeeze("\n".join(content for _, content in messages)),
         _squeeze_without_media(question),
@@ -491,24 +491,24 @@ def look_up_row(sample: Sample, train: Path) -> Sample | SkippedRow:
 
     A sample with a `data_source` is returned unchanged. verl's dumps have none, but their `input`
     has the row's prompt. A sample that contradicts its row, matches several rows or none, or
-    matches by its place alone, is returned as a `SkippedRow` with the reason.
+    matches by its index alone, is returned as a `SkippedRow` with the reason.
     """
     if not is_blank(sample.extra_info.get("data_source")):
         return sample
     index, infos = training_rows(train)
     match = index.try_match(sample)
     if match is None:
-        reason = f"it answers no row of {train}: no row has its prompt, place or id"
+        reason = f"it answers no row of {train}: no row has its prompt, index or id"
         return SkippedRow(sample.where, reason)
     if isinstance(match, Mismatch):
         return SkippedRow(sample.where, f"it {match.reason}")
-    if match.way == PLACE_ALONE:
+    if match.way == INDEX_ALONE:
         return SkippedRow(sample.where, f"only its split and index match a row of {train}")
     own = {name: value for name, value in sample.extra_info.items() if not is_blank(value)}
     info = {**infos[index.prompts[match.prompt].row], **own}
-    place = {name: info.get(name) for name in ("index", "split", "source_id")}
+    identity = {name: info.get(name) for name in ("index", "split", "source_id")}
     fields = {**sample.fields, "data_source": info["data_source"]}
-    fields.setdefault("extra_info", place)
+    fields.setdefault("extra_info", identity)
     return sample._replace(extra_info=info, fields=fields)
 
 

@@ -22,10 +22,10 @@ from rewardkit.dropped_rows import (
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input
-from rewardkit.pages.text import share
+from rewardkit.pages.text import percentage
 from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, files_name, input_files
-from rewardkit.responses.matching import PLACE_ALONE, Match, TrainIndex, index_parquet
+from rewardkit.responses.matching import INDEX_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows
 from rewardkit.scorers.base import Score, Status
@@ -66,7 +66,9 @@ class PassRateFilter:
             swapped = ":".join(reversed(text.split(":")))
             raise UsageError(f"--pass-rate {text}: low is above high; write {swapped} (LOW:HIGH).")
         if not 0 <= low <= high <= 1:
-            raise UsageError(f"--pass-rate {text}: write it as LOW:HIGH, two shares as in 0.1:0.9.")
+            raise UsageError(
+                f"--pass-rate {text}: write it as LOW:HIGH, two fractions as in 0.1:0.9."
+            )
         return cls(low, high, min_samples, unseen)
 
     def drop_reason(self, responses: Cell) -> str:
@@ -173,9 +175,9 @@ class SelectReport(JoinReport):
 
     def warnings(self) -> list[str]:
         """Return a sentence about matches that nothing confirms."""
-        alone = self.responses[PLACE_ALONE]
+        alone = self.responses[INDEX_ALONE]
         sentence = (
-            f"{alone:,} responses were matched by {PLACE_ALONE}: nothing else in them or their rows "
+            f"{alone:,} responses were matched by {INDEX_ALONE}: nothing else in them or their rows "
             "confirms the match."
         )
         return [sentence] if alone else []
@@ -183,10 +185,13 @@ class SelectReport(JoinReport):
     def lines(self) -> list[str]:
         """Return the report in sentences; groups without a gradient are those that `score` counts."""
         flat, n = self.groups.without_gradient, self.groups.n
-        groups = f"groups without a gradient: {flat:,} of {n:,} ({share(flat, n)})"
+        groups = f"groups without a gradient: {flat:,} of {n:,} ({percentage(flat, n)})"
         action = "kept" if self.wanted.unseen else "dropped"
         return [
-            *(f"dropped, {why}: {n:,} ({share(n, self.rows)})" for why, n in self.dropped.items()),
+            *(
+                f"dropped, {why}: {n:,} ({percentage(n, self.rows)})"
+                for why, n in self.dropped.items()
+            ),
             f"rows without responses: {self.unseen:,}, with too few: {self.few:,} (both {action})",
             *super().lines(),
             f"{groups}; a group is the responses to one prompt at one step, two or more",

@@ -24,7 +24,7 @@ import pyarrow as pa
 from rewardkit.errors import DataError
 from rewardkit.model_client.completions import TRUNCATED, UNUSABLE
 from rewardkit.responses.figures import Cell
-from rewardkit.responses.matching import PLACE_ALONE, TrainIndex, index_parquet
+from rewardkit.responses.matching import INDEX_ALONE, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.responses.select import (
     NO_VERDICT,
@@ -203,7 +203,7 @@ class SftConfig:
     def reject_reason(self, sample: Sample, way: str) -> str:
         """Return why a right response that matches a row in a way is left out; "" if it is kept."""
         finish, most = sample.fields.get("finish_reason"), self.max_characters
-        if way == PLACE_ALONE:
+        if way == INDEX_ALONE:
             return f"matched by {way}, which nothing confirms"
         if finish == TRUNCATED or (isinstance(finish, str) and finish in UNUSABLE):
             return f"cut off (finish_reason {finish})"

@@ -17,8 +17,8 @@ from rewardkit.cli.main import app
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.responses import matching
 from rewardkit.responses.matching import (
-    PLACE,
-    PLACE_ALONE,
+    INDEX,
+    INDEX_ALONE,
     PROMPT,
     SOURCE_ID,
     TrainIndex,
@@ -57,7 +57,7 @@ def sample(gold="", source="d", info=None, **fields):
 
 
 def response_at(i, gold="", **fields):
-    """Return a response with the place of row i."""
+    """Return a response with the index of row i."""
     return sample(gold, info={"index": i, "split": "train", **fields.pop("info", {})}, **fields)
 
 
@@ -149,13 +149,13 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
     ],
 )
 def test_a_template_around_the_prompt_confirms_the_row(text):
-    assert ROWS.match(response_at(0, input=text)) == (PLACE, 0)
+    assert ROWS.match(response_at(0, input=text)) == (INDEX, 0)
 
 
 @pytest.mark.parametrize("text", [CHAT[60:], "\ufffd" + CHAT[60:], CHAT[:110], MESSAGE[20:90]])
 def test_a_prompt_that_was_cut_proves_nothing(text):
-    assert ROWS.match(response_at(0, input=text)) == (PLACE_ALONE, 0)
-    assert ROWS.match(response_at(0, "19.0", input=text)) == (PLACE, 0)
+    assert ROWS.match(response_at(0, input=text)) == (INDEX_ALONE, 0)
+    assert ROWS.match(response_at(0, "19.0", input=text)) == (INDEX, 0)
     with pytest.raises(DataError, match="does not contain|is that of row 0"):
         ROWS.match(response_at(1, input=text))
 
@@ -174,16 +174,16 @@ ASK_1, SYSTEM = ASK.format(QUESTIONS[1]), {"role": "system", "content": "Be brie
 THREE = [row(i) for i in range(3)]
 WITH_SYSTEM = [{**each, "prompt": [SYSTEM, *each["prompt"]]} for each in THREE]
 TWO_SYSTEMS = [WITH_SYSTEM[0], {**row(1), "prompt": [{**SYSTEM, "content": "Be long."}, *row(0)["prompt"]]}]  # fmt: skip
-ONE_PLACE, TWO_GOLDS = [row(0), row(1, index=0) | {"data_source": "e"}], [row(0), row(0, gold="2")]
+ONE_INDEX, TWO_GOLDS = [row(0), row(1, index=0) | {"data_source": "e"}], [row(0), row(0, gold="2")]
 
 
 @pytest.mark.parametrize(
     ("rows", "response", "expected"),
     [
-        (THREE, response_at(2), (PLACE_ALONE, 2)),
-        (THREE, response_at(2, "6"), (PLACE, 2)),
-        (THREE, response_at(2, info={"source_id": "id-2"}), (PLACE, 2)),
-        (THREE, response_at(1.0, info={"source_id": "id-1"}, input=ASK_1), (PLACE, 1)),
+        (THREE, response_at(2), (INDEX_ALONE, 2)),
+        (THREE, response_at(2, "6"), (INDEX, 2)),
+        (THREE, response_at(2, info={"source_id": "id-2"}), (INDEX, 2)),
+        (THREE, response_at(1.0, info={"source_id": "id-1"}, input=ASK_1), (INDEX, 1)),
         (THREE, sample(info={"source_id": "id-2"}), (SOURCE_ID, 2)),
         (THREE, sample(source_id="id-1"), (SOURCE_ID, 1)),
         (THREE, sample(info={"source_id": "id-1"}, input=ASK_1), (PROMPT, 1)),
@@ -192,17 +192,17 @@ ONE_PLACE, TWO_GOLDS = [row(0), row(1, index=0) | {"data_source": "e"}], [row(0)
         (THREE, response_at(1, source="other"), None),
         (THREE, sample("240", source=NAN, info=NANS, input=ASK_1), (PROMPT, 1)),  # of pandas
         (THREE, sample("240", source=NAN, info=NANS), None),
-        (WITH_SYSTEM, response_at(1, input=ASK_1), (PLACE, 1)),  # the template drops it
+        (WITH_SYSTEM, response_at(1, input=ASK_1), (INDEX, 1)),  # the template drops it
         (TWO_SYSTEMS, sample(input=f"system\nBe long.\nuser\n{MESSAGE}"), (PROMPT, 1)),
-        (ONE_PLACE, response_at(0, source="", input=ASK_1), (PLACE, 1)),
+        (ONE_INDEX, response_at(0, source="", input=ASK_1), (INDEX, 1)),
         (TWO_GOLDS, sample("19.0", input=MESSAGE), (PROMPT, 0)),
-        (TWO_GOLDS, response_at(0, "2"), (PLACE, 1)),
-        ([row(0, "cafe\u0301?")], response_at(0, input=ASK.format("caf\u00e9?")), (PLACE, 0)),
-        ([row(0, "<image>Find the area.")], response_at(0, input=f"{MARKS}{AREA}"), (PLACE, 0)),
-        ([row(0, "<image>Find the area.")], response_at(0, prompt=PARTS), (PLACE, 0)),
+        (TWO_GOLDS, response_at(0, "2"), (INDEX, 1)),
+        ([row(0, "cafe\u0301?")], response_at(0, input=ASK.format("caf\u00e9?")), (INDEX, 0)),
+        ([row(0, "<image>Find the area.")], response_at(0, input=f"{MARKS}{AREA}"), (INDEX, 0)),
+        ([row(0, "<image>Find the area.")], response_at(0, prompt=PARTS), (INDEX, 0)),
     ],
 )
-def test_a_response_matches_by_place_prompt_or_source_id(rows, response, expected):
+def test_a_response_matches_by_index_prompt_or_source_id(rows, response, expected):
     assert TrainIndex(rows).match(response) == expected
 
 
@@ -264,10 +264,10 @@ def test_responses_to_an_earlier_version_of_the_file_are_refused(write):
     assert "its gold is '19', the row's '99'" in report.examples[0].reason
 
 
-def test_matches_by_place_alone_are_reported(write):
+def test_matches_by_index_alone_are_reported(write):
     write("t.parquet", [row(i, gold="") for i in range(2)])
-    place = {"data_source": "openai/gsm8k", "extra_info": {"index": 0, "split": "train"}}
-    write("s.jsonl", [{"response": "x", "gold": "", "acc": n, **place} for n in (0, 1)])
+    info = {"data_source": "openai/gsm8k", "extra_info": {"index": 0, "split": "train"}}
+    write("s.jsonl", [{"response": "x", "gold": "", "acc": n, **info} for n in (0, 1)])
     options = ("--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet")
     out = run("select", "s.jsonl", *options)
     assert "2 responses were matched by data_source, split and index alone" in out
@@ -322,11 +322,11 @@ def with_one_question(n):
 
 
 def with_one_index(n):
-    place = {"index": 0, "source_id": ""}
-    return [row(i, random_question(i), gold=str(i), **place) for i in range(n)]
+    info = {"index": 0, "source_id": ""}
+    return [row(i, random_question(i), gold=str(i), **info) for i in range(n)]
 
 
-@pytest.mark.parametrize("fields", ["prompt", "place and gold"])
+@pytest.mark.parametrize("fields", ["prompt", "index and gold"])
 @pytest.mark.parametrize(
     "make", [with_two_numbers, with_system_prompts, with_one_question, with_one_index]
 )
@@ -344,9 +344,9 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
         rows = make(n)
         index = TrainIndex(rows)
         answers = [answer(rows[i]) for i in range(0, n, n // 50)]
-        places = []
-        work[n] = count_lines(lambda: places.extend(index.match(s)[1] for s in answers))  # noqa: B023
-        assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
+        indices = []
+        work[n] = count_lines(lambda: indices.extend(index.match(s)[1] for s in answers))  # noqa: B023
+        assert [index.prompts[i].row for i in indices] == [*range(0, n, n // 50)]
         work[n, "index"] = count_lines(lambda r=rows: TrainIndex(r))
     assert work[400] < 1.5 * work[50]
     assert work[400, "index"] < 1.5 * 8 * work[50, "index"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.responses.figures import Cell
-from rewardkit.responses.matching import PLACE, PROMPT, TrainIndex, squeeze
+from rewardkit.responses.matching import INDEX, PROMPT, TrainIndex, squeeze
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.select import PassRateFilter, band, select
 
@@ -31,12 +31,12 @@ MIDDLE = PassRateFilter(0.1, 0.9)
 
 
 def row(i, question=None, *, gold="1", info=None, **more):
-    place = {"index": i, "split": "train", "source_id": f"id-{i}"}
+    identity = {"index": i, "split": "train", "source_id": f"id-{i}"}
     return {
         "data_source": "d",
         "prompt": [{"role": "user", "content": question or f"What is {i} + 0?"}],
         "reward_model": {"style": "rule", "ground_truth": gold},
-        "extra_info": place if info is None else info,
+        "extra_info": identity if info is None else info,
         **more,
     }
 
@@ -69,11 +69,11 @@ def sample(gold="1", **fields):
 def test_rows_that_are_never_or_always_solved_are_dropped_with_their_pass_rate(tmp_path):
     accs = ((0, 0), (0, 1, 1), (1, 1))
     answers = [response_by_index(i, acc) for i, own in enumerate(accs) for acc in own]
-    report, places = select_rows(tmp_path, [row(i) for i in range(4)], answers)
-    assert places == [1]
+    report, indices = select_rows(tmp_path, [row(i) for i in range(4)], answers)
+    assert indices == [1]
     assert (report.rows, report.written, report.unseen) == (4, 1, 1)
     assert (report.groups.n, report.groups.without_gradient) == (3, 2)
-    assert report.responses == {PLACE: 7}
+    assert report.responses == {INDEX: 7}
     reasons = ("pass rate below 0.1", "pass rate above 0.9", "no responses")
     assert report.dropped == dict.fromkeys(reasons, 1)
     bands = {name: n for name, n in report.bands.items() if n}
@@ -146,8 +146,8 @@ def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
     answers = [response_by_index(i, acc) for i, acc in ((0, 1), (0, 0), (1, 1))]
     other = response_by_index(5, 1)
-    report, places = select_rows(tmp_path, rows, [*answers, other], PassRateFilter(0.1, 0.9, 2))
-    assert (places, report.few, report.unseen, report.unjoined) == ([0], 1, 1, 1)
+    report, indices = select_rows(tmp_path, rows, [*answers, other], PassRateFilter(0.1, 0.9, 2))
+    assert (indices, report.few, report.unseen, report.unjoined) == ([0], 1, 1, 1)
     assert "answers no row" in report.examples[0]
     assert set(report.dropped) == {"fewer than 2 responses", "no responses"}
     limits = PassRateFilter(0.1, 0.9, 2, unseen=True)
@@ -162,8 +162,8 @@ def test_scores_are_not_verdicts_unless_the_right_ones_are_known(tmp_path, has_a
     train = [row(0, "q one"), row(1, "q two")]
     with pytest.raises(DataError, match=r"the scores are -1 to 1.*--right-score"):
         select_rows(tmp_path, train, rows)
-    report, places = select_rows(tmp_path, train, rows, right_score=1.0)
-    assert (places, report.bands["50% to 59%"]) == ([0], 1)
+    report, indices = select_rows(tmp_path, train, rows, right_score=1.0)
+    assert (indices, report.bands["50% to 59%"]) == ([0], 1)
 
 
 def test_a_score_that_contradicts_the_first_ones_is_an_error(tmp_path):
@@ -231,7 +231,7 @@ def test_an_impossible_selection_is_one_clear_error(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "0.1", "0.9:0.1", "0:2", "-0.1:1", "nan:1", "a:b", "0:1:2"])
-def test_bounds_are_two_shares(text):
+def test_bounds_are_two_fractions(text):
     with pytest.raises(UsageError, match="LOW:HIGH"):
         PassRateFilter.parse(text)
 

@@ -11,7 +11,7 @@ from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
 from rewardkit.evaluate.generate import GenerationConfig, Sampling
 from rewardkit.evaluate.questions import MAX_ROW_BYTES
 from rewardkit.model_client.client import Server
-from rewardkit.pages.pictures import media_type
+from rewardkit.pages.images import media_type
 from rewardkit.responses.store import part_path
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
@@ -19,7 +19,7 @@ PNG, JPEG = b"\x89PNG\r\n\x1a\n" + b"p" * 9, b"\xff\xd8\xff\xe0" + b"j" * 9
 
 @pytest.fixture
 def write_questions(parquet):
-    def write(*pairs, name="pictures.parquet"):
+    def write(*pairs, name="images.parquet"):
         def prompt(i):
             return [
                 {"role": "system", "content": "Look."},
@@ -75,9 +75,9 @@ def test_each_image_is_sent_at_its_mark_with_its_own_type(serve, write_questions
     [
         ("No mark", [PNG], "its prompt has <image> 0 times"),
         ("<image> and <image>", [PNG], "its prompt has <image> 2 times"),
-        ("<image> is not there", [], "has 0 pictures"),
-        ("<image>", [b"<svg/>"], "picture 0 is not PNG"),
-        ("<image>", [b""], "picture 0 is not in the file"),
+        ("<image> is not there", [], "has 0 images"),
+        ("<image>", [b"<svg/>"], "image 0 is not PNG"),
+        ("<image>", [b""], "image 0 is not in the file"),
         ("<image>", [PNG + bytes(MAX_ROW_BYTES)], "Make them smaller"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A page holds pictures of known types within limits, and nothing else."""
+"""A page holds images of known types within limits, and nothing else."""
 
 from base64 import b64decode
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rewardkit.checks import check_page
 from rewardkit.checks.check_page import MAX_IMAGES, rows_section
 from rewardkit.pages.html import to_html
+from rewardkit.pages.images import MAX_IMAGE_BYTES, media_type, page_address
 from rewardkit.pages.model import Page, Rows
-from rewardkit.pages.pictures import MAX_PICTURE_BYTES, media_type, page_address
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 STARTS = {
@@ -43,13 +43,13 @@ def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"<svg onload='alert(1)'/>", b"RIFF\0\0\0\0WAVE", PNG + b"\0" * MAX_PICTURE_BYTES],
+    [b"", b"<svg onload='alert(1)'/>", b"RIFF\0\0\0\0WAVE", PNG + b"\0" * MAX_IMAGE_BYTES],
 )
 def test_other_files_and_large_ones_are_left_out_and_counted(data):
     assert page_address(data) is None
     html = page_of(row(data))
     assert "<img" not in html
-    assert "Pictures left out: 1" in html
+    assert "Images left out: 1" in html
 
 
 @given(st.binary(max_size=40))
@@ -67,9 +67,9 @@ def test_only_a_page_with_pictures_may_load_them():
 def test_pictures_have_names_and_limits(monkeypatch):
     html = page_of(*(row(*[PNG] * (MAX_IMAGES + 1)) for _ in range(2)))
     assert html.count("<img") == 2 * MAX_IMAGES
-    assert f'alt="Picture 1 of {MAX_IMAGES}, row 1"' in html
-    assert "Pictures left out: 2" in html
-    monkeypatch.setattr(check_page, "MAX_PAGE_PICTURE_BYTES", 2 * len(PNG))
+    assert f'alt="Image 1 of {MAX_IMAGES}, row 1"' in html
+    assert "Images left out: 2" in html
+    monkeypatch.setattr(check_page, "MAX_PAGE_IMAGE_BYTES", 2 * len(PNG))
     assert page_of(*(row(PNG) for _ in range(5))).count("<img") == 2
 
 
