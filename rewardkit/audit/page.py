@@ -1,6 +1,6 @@
 """The report of an audit as a page."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rewardkit.audit.model import (
     GRADE_MEANINGS,
@@ -10,7 +10,8 @@ from rewardkit.audit.model import (
     AuditReport,
     format_score,
 )
-from rewardkit.pages.model import Badge, Level, Page, Table, TableRow
+from rewardkit.pages.model import Page
+from rewardkit.table import Badge, Level, Table
 
 #: What a success of each severity means.
 SEVERITY_MEANINGS = {
@@ -52,13 +53,11 @@ def audit_page(report: AuditReport) -> Page:
     title = f"{name}: {len(failed)} of {len(report.findings)} attacks succeeded"
     stopped = f" {STOPPED_EARLY}" if report.is_stopped else ""
     grades = Table(
-        "What the grade means",
         ("grade", "meaning"),
-        tuple(
-            TableRow((Badge(each, _LEVELS[each]), meaning), bold=(1,) if each == grade else ())
-            for each, meaning in GRADE_MEANINGS.items()
-        ),
+        [(Badge(each, _LEVELS[each]), meaning) for each, meaning in GRADE_MEANINGS.items()],
+        "What the grade means",
         note=f"The grade of this scorer is {grade}.{stopped}",
+        bold=[(list(GRADE_MEANINGS).index(grade), 1)],
     )
     meanings = " ".join(f"{s.capitalize()}: {meaning}" for s, meaning in SEVERITY_MEANINGS.items())
     succeeded = _attack_table("Attacks that succeeded", failed, note=meanings)
@@ -77,25 +76,27 @@ def _profile_table(report: AuditReport) -> Table:
         *("data source", "rows", "form of the responses", "forms that it reads"),
         *("score of the gold", "score of a wrong answer"),
     )
-    rows = (
+    rows = [
         (
             *(profile.data_source or "(none)", f"{profile.rows:,}", profile.form("...")),
             ", ".join(form.name for form in profile.forms),
             *map(format_score, (profile.right, profile.wrong)),
         )
         for profile in report.readings
-    )
-    return Table("Rows that were attacked", headers, tuple(map(TableRow, rows)))
+    ]
+    return Table(headers, rows, "Rows that were attacked")
 
 
 def _attack_table(
-    title: str, results: Iterable[AttackResult], note: str = "", fold: str = ""
+    title: str, results: Sequence[AttackResult], note: str = "", fold: str = ""
 ) -> Table:
+    rows = [
+        (
+            *(each.attack, Badge(each.severity, _LEVELS[each.severity]), _KINDS[each.kind]),
+            *(f"{each.failed:,}", f"{each.tried:,}", each.about),
+        )
+        for each in results
+    ]
     headers = ("attack", "severity", "problem", "failures", "calls", "description")
-    rows = []
-    for each in results:
-        severity = Badge(each.severity, _LEVELS[each.severity])
-        counts = f"{each.failed:,}", f"{each.tried:,}"
-        cells = (each.attack, severity, _KINDS[each.kind], *counts, each.about)
-        rows.append(TableRow(cells, tuple(failure.text for failure in each.failures)))
-    return Table(title, headers, tuple(rows), note=note, fold=fold)
+    details = [[failure.text for failure in each.failures] for each in results]
+    return Table(headers, rows, title, note=note, details=details, fold=fold)

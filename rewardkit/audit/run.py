@@ -31,8 +31,8 @@ from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
-from rewardkit.pages.text import row_count
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
+from rewardkit.text import row_count
 
 #: The score of a call that returned none: less than any score.
 _NO_SCORE = -math.inf

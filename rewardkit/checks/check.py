@@ -26,7 +26,6 @@ from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_pa
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.frames import takes_rows
 from rewardkit.output import require_not_input, require_suffix
-from rewardkit.pages.text import row_count
 from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
 from rewardkit.row import (
@@ -42,6 +41,7 @@ from rewardkit.row import (
 from rewardkit.scorers.base import NeverAnswersError, Scorer
 from rewardkit.scorers.isolated import learn_rule
 from rewardkit.scorers.load import load_scorer
+from rewardkit.text import row_count
 
 #: Maximum numbers in a report of overlaps and of near misses, and of findings of each rule; all are
 #: counted.
@@ -164,16 +164,6 @@ class CheckReport:
             return f"{row_count(self.rows)} without findings, but the file has one"
         verb = "is" if self.bad_rows == 1 else "are"
         return f"{self.bad_rows:,} of {self.rows:,} rows {verb} bad"
-
-    def example_lines(self) -> Iterator[tuple[str, str, str]]:
-        """Yield where, rule and message of the examples, and how many of all findings they are."""
-        for rule in RULES:
-            examples = [finding for finding in self.examples if finding.rule == rule]
-            for finding in examples:
-                where = "file" if finding.row is None else f"row {finding.row}"
-                yield where, rule, finding.message
-            if len(examples) < self.counts[rule]:
-                yield "...", rule, f"{len(examples):,} of {self.counts[rule]:,} are listed"
 
 
 @takes_rows

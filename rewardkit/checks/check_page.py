@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from rewardkit.checks.row_checks import RULES
 from rewardkit.checks.row_stats import PromptLengths
 from rewardkit.pages.images import MAX_IMAGE_BYTES, MAX_PAGE_IMAGE_BYTES, page_address
 from rewardkit.pages.model import (
-    Badge,
     Bars,
     Histogram,
     Page,
@@ -20,11 +20,10 @@ from rewardkit.pages.model import (
     RowExample,
     Rows,
     Section,
-    Table,
-    TableRow,
 )
-from rewardkit.pages.text import row_count
 from rewardkit.row import image_contents, open_parquet
+from rewardkit.table import Badge, Table
+from rewardkit.text import row_count
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport
@@ -54,24 +53,38 @@ def check_page(report: CheckReport) -> Page:
     )
 
 
+def rule_table(report: CheckReport, advice: Mapping[str, str] = RULES) -> Table:
+    """Return the number of findings of each rule, and the advice, by default in English."""
+    rules = [rule for rule in RULES if report.counts[rule]]
+    rows = [(rule, f"{report.counts[rule]:,}", advice.get(rule, RULES[rule])) for rule in rules]
+    return Table(("rule", "findings", "what to do"), rows, wrap={"what to do"})
+
+
+def example_table(report: CheckReport) -> Table:
+    """Return where the first findings of each rule are, and how many of all findings they are."""
+    rows = []
+    for rule in RULES:
+        examples = [finding for finding in report.examples if finding.rule == rule]
+        for finding in examples:
+            where = "file" if finding.row is None else f"row {finding.row}"
+            rows.append((where, rule, finding.message))
+        if len(examples) < report.counts[rule]:
+            rows.append(("...", rule, f"{len(examples):,} of {report.counts[rule]:,} are listed"))
+    return Table(("where", "rule", "what"), rows, wrap={"what"})
+
+
 def _check_sections(report: CheckReport) -> Iterator[Section]:
     if not report.ok:
-        rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
-        lines = ((rule, f"{report.counts[rule]:,}", todo) for rule, todo in rules)
-        yield _table("Findings", ("rule", "findings", "what to do"), lines)
-        yield _table(
-            "Examples of findings",
-            ("place", "rule", "problem"),
-            report.example_lines(),
-            "The first findings of each rule. The first row is row 0.",
-        )
+        yield replace(rule_table(report), title="Findings")
+        note = "The first findings of each rule. The first row is row 0."
+        yield replace(example_table(report), title="Examples of findings", note=note)
     if report.checked or report.not_checked:
         checked = ((Badge("checked", "good"), aspect) for aspect in report.checked)
         others = ((Badge("not checked", "warning"), aspect) for aspect in report.not_checked)
-        yield _table("What was checked", ("status", "aspect"), (*checked, *others))
+        yield Table(("status", "aspect"), [*checked, *others], "What was checked")
     if report.missing_sets:
         title = "Evaluation sets that were not checked"
-        yield _table(title, ("sets", "reason"), report.missing_set_lines())
+        yield Table(("sets", "reason"), list(report.missing_set_lines()), title)
     if report.overlaps:
         yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.near_misses:
@@ -92,7 +105,7 @@ def stats_sections(stats: RowStats, suffix: str = "") -> Iterator[Section]:
     if not stats.rows:
         return
     if notes := stats.notes():
-        yield _table(f"Notes{suffix}", ("note",), ((note,) for note in notes))
+        yield Table(["note"], [[note] for note in notes], f"Notes{suffix}")
     lengths = PromptLengths("characters", counts=stats.prompt_chars)
     yield lengths_section(lengths, f"Length of the prompts{suffix}")
     yield Bars(f"Kinds of answers{suffix}", tuple(stats.answer_kinds.most_common()))
@@ -179,9 +192,3 @@ def _prompt_text(row: Mapping[str, Any]) -> str:
     if len(messages) == 1:
         return str(messages[0][1])
     return "\n\n".join(f"[{role}]\n{content}" for role, content in messages)
-
-
-def _table(
-    title: str, headers: tuple[str, ...], lines: Iterable[tuple[str | Badge, ...]], note: str = ""
-) -> Table:
-    return Table(title, headers, tuple(map(TableRow, lines)), note=note)

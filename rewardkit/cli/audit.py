@@ -10,6 +10,7 @@ import typer
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.options import examples, option
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import AuditReport
@@ -84,15 +85,12 @@ def _print(report: AuditReport) -> None:
     from rewardkit.audit.model import GRADE_MEANINGS, STOPPED_EARLY
 
     if report.failed:
-        print_table(
-            ("attack", "kind", "severity", "tried", "failed", "example"),
-            (
-                (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.failures[0].text)
-                for f in report.failed
-            ),
-            wrap={"example"},
-            below={"example"},
-        )
+        attacks = [
+            (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.failures[0].text)
+            for f in report.failed
+        ]
+        columns = ("attack", "kind", "severity", "tried", "failed", "example")
+        print_table(Table(columns, attacks, wrap={"example"}, below={"example"}))
         print_wrapped(
             "hole: a wrong answer is rewarded; miss: a right answer is not; conduct: how it behaves."
         )

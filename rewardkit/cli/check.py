@@ -17,7 +17,6 @@ from rewardkit.cli.shared.console import (
     print_json,
     print_table,
     print_wrapped,
-    printable,
     prints_to_stderr,
     progress,
     warn,
@@ -32,6 +31,8 @@ from rewardkit.cli.shared.options import (
 )
 from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, require_sets
 from rewardkit.errors import UsageError
+from rewardkit.table import Table
+from rewardkit.text import printable
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport, FilesReport, OptionalChecks
@@ -407,7 +408,7 @@ def _print_shared_prompts(report: FilesReport) -> None:
 
 
 def _print_findings(report: CheckReport, lang: str) -> None:
-    from rewardkit.checks.row_checks import RULES
+    from rewardkit.checks.check_page import example_table, rule_table
     from rewardkit.glossary.lookup import chinese_rules
 
     echo(f"{report.path}: {report.verdict()}.")
@@ -415,17 +416,8 @@ def _print_findings(report: CheckReport, lang: str) -> None:
         print_wrapped(note)
     if report.ok:
         return
-    print_table(("where", "rule", "what"), report.example_lines(), wrap={"what"})
-    advice = chinese_rules() if lang == "zh" else RULES
-    print_table(
-        ("rule", "findings", "what to do"),
-        (
-            (rule, f"{report.counts[rule]:,}", advice.get(rule, RULES[rule]))
-            for rule in RULES
-            if report.counts[rule]
-        ),
-        wrap={"what to do"},
-    )
+    print_table(example_table(report))
+    print_table(rule_table(report, chinese_rules()) if lang == "zh" else rule_table(report))
 
 
 def _print_aspects(report: CheckReport) -> None:
@@ -439,13 +431,11 @@ def _print_aspects(report: CheckReport) -> None:
 def _print_overlaps(report: CheckReport) -> None:
     """Print the pairs of each set, the most complete overlaps, and the near misses most alike."""
     if len(report.pairs_by_set) > 1:
-        print_table(
-            ("evaluation set", "copies", "in part", "in other words", "near misses"),
-            (
-                (name, *(f"{pairs[rule]:,}" for rule in ("copy", "part", "reworded", "near_miss")))
-                for name, pairs in sorted(report.pairs_by_set.items())
-            ),
-        )
+        rules = "copy", "part", "reworded", "near_miss"
+        columns = "evaluation set", "copies", "in part", "in other words", "near misses"
+        sets = sorted(report.pairs_by_set.items())
+        rows = [(name, *(f"{pairs[rule]:,}" for rule in rules)) for name, pairs in sets]
+        print_table(Table(columns, rows))
     shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:MAX_EXAMPLES]
     for overlap in shown:
         _print_pair(overlap, "contains")

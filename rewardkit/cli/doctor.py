@@ -10,6 +10,7 @@ from rewardkit.devices import describe_devices
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.releases import describe_reward_keys, installed_verl, release_notice
 from rewardkit.redact import Redactor
+from rewardkit.table import Table
 from rewardkit.versions import package_versions
 
 EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
@@ -28,7 +29,7 @@ def command(
         print_json(facts)
         return
     for section, values in facts.items():
-        print_table((section, ""), values.items(), wrap={""})
+        print_table(Table((section, ""), list(values.items()), wrap={""}))
 
 
 def examine(*, offline: bool = False) -> dict[str, dict[str, str]]:

@@ -20,7 +20,6 @@ from rewardkit.cli.shared.console import (
     as_share,
     print_json,
     print_table,
-    printable,
     prints_to_stderr,
     progress,
     progress_bar,
@@ -30,6 +29,8 @@ from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.cli.shared.options import argument, bundled, complete_sets, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
+from rewardkit.table import Table
+from rewardkit.text import printable
 
 if TYPE_CHECKING:
     from rewardkit.evaluate.evaluation import EvaluationReport
@@ -366,7 +367,7 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
             for source, named in details.items():
                 if len(named) > 1:
                     rows += [_row(f"{source}: {name}", each) for name, each in named.items()]
-        print_table(COLUMNS, rows, title=f"{report.parquet}: {total['responses']:,} responses")
+        print_table(Table(COLUMNS, rows, f"{report.parquet}: {total['responses']:,} responses"))
         if total["n"][0] > 1:
             _print_at_k(groups)
         typer.echo(NOTE)
@@ -386,7 +387,7 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
             for name, summary in summaries.items()
             for source, group in summary["by_data_source"].items()
         ]
-        print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
+        print_table(Table(COLUMNS, rows, f"{out}: {len(reports)} sets"))
         typer.echo(
             f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit eval compare --metric pass@8."
         )
@@ -430,7 +431,7 @@ def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
             (name, *(_value(group[metric].get(str(k))) for k in shown))
             for name, group in groups.items()
         ]
-        print_table(columns, rows, title=title)
+        print_table(Table(columns, rows, title))
 
 
 def _value(metric: Mapping[str, Any] | None) -> str:
@@ -444,7 +445,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Print runs in one table, and the difference of two, paired by question."""
     from rewardkit.evaluate.runs import LEGEND
 
-    print_table(comparison.header, comparison.table(), title=f"{comparison.metric} [95 %]")
+    print_table(comparison.table())
     typer.echo(f"in brackets: 95 % interval over questions; {LEGEND}")
     differences = dict(comparison.differences)
     if not differences:
@@ -459,5 +460,5 @@ def print_comparison(comparison: Comparison) -> None:
         rows.append((name, f"{pair.questions:,}", points, interval, f"{pair.p:.3g}"))
     typer.echo()
     title = "second run minus first, paired by question"
-    print_table(("", "questions", "points", "95 %", "p"), rows, title=title)
+    print_table(Table(("", "questions", "points", "95 %", "p"), rows, title))
     typer.echo("interval and p-value: Student's paired t-test over questions.")

@@ -20,6 +20,7 @@ from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation, MissedAnswer
@@ -73,8 +74,8 @@ def command(
         print_json({**facts, **(vars(miss) if miss else {})})
         return
     shown = {**facts, "rungs": "", "comparison": "; ".join(rungs)}
-    rows = ((name, value) for name, value in shown.items() if value != "")
-    print_table(("what", "value"), rows, wrap={"value"})
+    rows = [(name, value) for name, value in shown.items() if value != ""]
+    print_table(Table(("what", "value"), rows, wrap={"value"}))
     if miss:
         for sentences in filter(None, (miss.reason, miss.advice)):
             print_wrapped(sentences)

@@ -20,6 +20,7 @@ from rewardkit.glossary.lookup import (
     markdown,
     metrics,
 )
+from rewardkit.table import Table
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import metric_of_title
 from rewardkit.trainlog.translations import with_note
@@ -134,4 +135,4 @@ def _print(facts: dict[str, Any], lang: str) -> None:
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]
     head, *rows = rows
-    print_table(head, rows, wrap={head[1]})
+    print_table(Table(head, rows, wrap={head[1]}))

@@ -19,6 +19,7 @@ from rewardkit.cli.shared.console import (
 )
 from rewardkit.cli.shared.options import argument, complete_set, examples
 from rewardkit.cli.shared.user_code import load_cards, require_sets
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.card import Card
@@ -86,15 +87,16 @@ def command(
     if name in {None, "datasets"}:
         _print_datasets(cards)
     if name in {None, "scorers"}:
-        print_table(("scorer", "reads"), scorers.items(), wrap={"reads"})
+        print_table(Table(("scorer", "reads"), list(scorers.items()), wrap={"reads"}))
     if name in {None, "rubrics"}:
-        print_table(("rubric of judge", "asks"), rubrics.items(), wrap={"asks"})
+        print_table(Table(("rubric of judge", "asks"), list(rubrics.items()), wrap={"asks"}))
     if name in {None, "templates"}:
-        texts = ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values())
-        print_table(("template", "scorer", "text"), texts, wrap={"text"})
+        templates = [(t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()]
+        print_table(Table(("template", "scorer", "text"), templates, wrap={"text"}))
     if name in {None, "data_sources"}:
         names = {target: scorer for scorer, target in registry.known("scorers").items()}
-        print_table(("data_source", "scorer"), ((s, names.get(t, t)) for s, t in sources.items()))
+        pairs = [(source, names.get(target, target)) for source, target in sources.items()]
+        print_table(Table(("data_source", "scorer"), pairs))
     for dataset, why in broken.items():
         warn(f"{dataset}: {why}")
 
@@ -118,13 +120,10 @@ def _print_datasets(cards: Sequence[Card]) -> None:
     """Print a table of the datasets for each purpose, then how to get the gated ones."""
     for use in dict.fromkeys([*USES, *(card.use for card in cards)]):
         if members := [card for card in cards if card.use == use]:
-            print_table(
-                ("dataset", "rows", "gold", "licence"),
-                _rows(members),
-                f"datasets for {use}" if use else "other datasets",
-                wrap={"rows", "licence"},
-                spare=("licence", "gold"),
-            )
+            columns = ("dataset", "rows", "gold", "licence")
+            title = f"datasets for {use}" if use else "other datasets"
+            may: dict[str, Any] = {"wrap": {"rows", "licence"}, "spare": ("licence", "gold")}
+            print_table(Table(columns, list(_rows(members)), title, **may))
     print_wrapped(NOTE)
     for card in cards:
         if card.gated:

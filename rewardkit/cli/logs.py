@@ -24,7 +24,6 @@ from rewardkit.trainlog.summary import RunSummary, summarize
 from rewardkit.trainlog.tables import (
     ASCII,
     BLOCKS,
-    TextTable,
     comparison_tables,
     example_rows,
     format_step,
@@ -193,7 +192,7 @@ def _read(
 def _print(summary: RunSummary) -> None:
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
     for table in run_tables(summary, marks):
-        _print_table(table)
+        console.print_table(table)
     for item in summary.run.examples:
         warn(f"{summary.run.path}: {item.where}: skipped: {item.reason}")
     console.print_wrapped(verdict(summary))
@@ -205,7 +204,7 @@ def _print_comparisons(comparisons: Iterable[RunComparison], *, as_json: bool) -
         return
     for comparison in comparisons:
         for table in comparison_tables(comparison):
-            _print_table(table)
+            console.print_table(table)
         first, other = comparison.keys_only_in.values()
         if first or other:
             console.echo(
@@ -215,10 +214,6 @@ def _print_comparisons(comparisons: Iterable[RunComparison], *, as_json: bool) -
         "* the interval excludes 0; it accounts for the correlation of neighbouring steps. Too few: "
         "fewer than 8 points, or too few independent ones, as when the difference keeps growing."
     )
-
-
-def _print_table(table: TextTable) -> None:
-    console.print_table(table.columns, table.rows, table.title, wrap=table.wrap, below=table.below)
 
 
 def _follow(tail: RunTail, interval: float, lang: str) -> NoReturn:

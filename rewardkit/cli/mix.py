@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, print_table, printable, progress
+from rewardkit.cli.shared.console import echo, print_json, print_table, progress
 from rewardkit.cli.shared.options import argument, examples, option
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.mix import MixReport
@@ -67,23 +66,15 @@ def command(
     if as_json:
         print_json(report)
         return
-    print_table(
-        ("file", "weight", "share", "available", "written", "max repeats"),
-        (
-            (
-                p.path,
-                f"{p.weight:,.10g}",
-                f"{p.share:.1%}",
-                f"{p.available:,}",
-                f"{p.rows:,}",
-                p.times,
-            )
-            for p in report.parts
-        ),
-        title=f"{report.out}: {report.written:,} rows, seed {report.seed}",
-    )
-    for line in _notes(report):
-        typer.echo(printable(line))
+    lines = [
+        (p.path, f"{p.weight:,.10g}", f"{p.share:.1%}", f"{p.available:,}", f"{p.rows:,}", p.times)
+        for p in report.parts
+    ]
+    columns = ("file", "weight", "share", "available", "written", "max repeats")
+    title = f"{report.out}: {report.written:,} rows, seed {report.seed}"
+    print_table(Table(columns, lines, title))
+    for note in _notes(report):
+        echo(note)
 
 
 def _notes(report: MixReport) -> Iterator[str]:

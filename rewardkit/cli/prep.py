@@ -14,6 +14,7 @@ from rewardkit.cli.shared.console import print_json, print_table, print_wrapped,
 from rewardkit.cli.shared.options import argument, complete_scorers, complete_set, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.base import Dataset
@@ -263,22 +264,16 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    print_table(
-        ("split", "read", "dropped", "written", "from", "file"),
-        [
-            (
-                s.split,
-                f"{s.read:,}",
-                f"{sum(s.dropped.values()):,}",
-                f"{s.written:,}",
-                s.origin,
-                s.out,
-            )
-            for s in report.splits
-        ],
-        title=f"{report.dataset}: data_source {report.data_source}, template {report.template}, "
-        f"scorer {report.scorer}",
+    columns = ("split", "read", "dropped", "written", "from", "file")
+    rows = [
+        (s.split, f"{s.read:,}", f"{s.dropped.total():,}", f"{s.written:,}", s.origin, s.out)
+        for s in report.splits
+    ]
+    title = (
+        f"{report.dataset}: data_source {report.data_source}, template {report.template}, "
+        f"scorer {report.scorer}"
     )
+    print_table(Table(columns, rows, title))
     for s in report.splits:
         _print_split(s)
 

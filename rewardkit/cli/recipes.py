@@ -12,6 +12,7 @@ from rewardkit.cli.shared.console import print_json, print_table, warn
 from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
+from rewardkit.table import Table
 
 EXAMPLES = examples(
     "rewardkit recipes list",
@@ -41,7 +42,8 @@ def list_(as_json: opt.JsonFlag = False) -> None:
         print_json([recipe.model_dump(include=fields) for recipe in recipes])
         return
     rows = [(r.name, r.algorithm, r.strategy, r.hardware, r.about) for r in recipes]
-    print_table(("recipe", "algorithm", "strategy", "hardware", "about"), rows, wrap={"about"})
+    columns = ("recipe", "algorithm", "strategy", "hardware", "about")
+    print_table(Table(columns, rows, wrap={"about"}))
 
 
 @app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
@@ -137,6 +139,5 @@ def rules(as_json: opt.JsonFlag = False) -> None:
         names = ("id", "severity", "key", "about", "source")
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        print_table(
-            ("rule", "severity", "key", "condition", "source"), rows, wrap={"condition", "source"}
-        )
+        columns = ("rule", "severity", "key", "condition", "source")
+        print_table(Table(columns, rows, wrap={"condition", "source"}))

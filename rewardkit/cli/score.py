@@ -11,15 +11,16 @@ import typer
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
     as_share,
+    echo,
     print_json,
     print_table,
     print_wrapped,
-    printable,
     progress,
     warn,
 )
 from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, UsageError
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.responses.compare import CompareReport
@@ -187,13 +188,13 @@ def _print(report: ScoreReport) -> None:
         rows.append(_row("all", report.total))
     title = f"{files_name(report.files)}: {report.total.n:,} scored, {report.unscored:,} failed"
     if not rows:
-        typer.echo(printable(title))
+        echo(title)
         return
-    print_table(columns, rows, title=title, below={"statuses"})
+    print_table(Table(columns, rows, title, below={"statuses"}))
     if report.steps:
         ordered = sorted(report.steps.items(), key=lambda item: (len(item[0]), item[0]))
         step_rows = [_row(f"step {name}", tally) for name, tally in ordered]
-        print_table(("", *columns[1:]), step_rows, below={"statuses"})
+        print_table(Table(("", *columns[1:]), step_rows, below={"statuses"}))
 
 
 def _row(name: str, tally: Tally) -> tuple[Any, ...]:
@@ -250,23 +251,19 @@ def _compare(
 
 
 def _print_comparison(report: CompareReport) -> None:
-    from rewardkit.responses.compare import CAUSE_COLUMNS, PAIRS, SCORER_COLUMNS
+    from rewardkit.responses.compare import PAIRS
 
     if not report.judged:
-        typer.echo(printable(f"{report.name}: no sample was judged by both"))
+        echo(f"{report.name}: no sample was judged by both")
         return
-    typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
+    echo(f"{report.name}: {report.judged:,} samples judged by both")
     counts = [as_share(report.outcomes[pair], report.judged) for pair in PAIRS]
     cells = [("A correct", *counts[:2]), ("A wrong", *counts[2:])]
-    print_table(("", "B correct", "B wrong"), cells)
-    print_table(SCORER_COLUMNS, report.scorer_rows())
-    causes = report.causes.most_common()
-    if causes:
-        is_cut = len(causes) > MAX_CAUSES
-        shown = f", the first {MAX_CAUSES} of {len(causes):,} causes" if is_cut else ""
-        rows = ((f"{n:,}", *cause) for cause, n in causes[:MAX_CAUSES])
-        print_table(CAUSE_COLUMNS, rows, title=f"where they disagree{shown}")
-    for cause, n in causes[:MAX_CAUSES]:
+    print_table(Table(("", "B correct", "B wrong"), cells))
+    print_table(report.scorer_table())
+    if report.causes:
+        print_table(report.cause_table(MAX_CAUSES))
+    for cause, n in report.causes.most_common(MAX_CAUSES):
         first = report.examples[cause][0]
         answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"
         ending = " ".join(first.ending.split())[-80:]

@@ -17,6 +17,7 @@ from rewardkit.cli.shared.console import (
 )
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
+from rewardkit.table import Table
 
 if TYPE_CHECKING:
     from rewardkit.responses.select import JoinReport
@@ -123,6 +124,6 @@ def command(
         most = max(*bands.values(), 1)
         rows = [(band, f"{n:,}", "█" * -(-BAR_COLUMNS * n // most)) for band, n in bands.items()]
         title = f"{report.out}: {report.written:,} of {report.rows:,} rows kept"
-        print_table(("pass rate", "rows", ""), rows, title=title)
+        print_table(Table(("pass rate", "rows", ""), rows, title))
     for line in report.lines():
         print_wrapped(line)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
+from rewardkit.cli.shared.console import echo, print_json, prints_to_stderr
 from rewardkit.cli.shared.options import argument, complete_set, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import DataError
+from rewardkit.text import printable
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -84,18 +85,18 @@ def _print_row(row: dict[str, Any]) -> None:
     prompt = row.get(column)
     for message in prompt if isinstance(prompt, list) else [prompt]:
         shown = message if isinstance(message, dict) else {"role": "prompt", "content": message}
-        typer.echo(printable(f"[{shown.get('role')}]\n{shown.get('content')}\n"))
+        echo(f"[{shown.get('role')}]\n{shown.get('content')}\n")
     for field, value in row.items():
         if field == column:
             continue
         if field == "images" and isinstance(value, list):
-            typer.echo(f"images: {', '.join(map(_picture_text, value)) or 'none'}")
+            typer.echo(f"images: {', '.join(map(_image_text, value)) or 'none'}")
             continue
         for key, cell in value.items() if isinstance(value, dict) else (("", value),):
-            typer.echo(printable(f"{field}{'.' if key else ''}{key}: {cell}"))
+            echo(f"{field}{'.' if key else ''}{key}: {cell}")
 
 
-def _picture_text(image: object) -> str:
+def _image_text(image: object) -> str:
     """Return the type and the size of an image, whose bytes say nothing in a terminal."""
     from rewardkit.pages.images import media_type
 

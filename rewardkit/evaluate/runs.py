@@ -16,12 +16,13 @@ from rewardkit.evaluate.metrics import (
     EvaluationMetrics,
     QuestionResult,
 )
-from rewardkit.pages.model import Page, ShareBar, Table, TableRow
+from rewardkit.pages.model import Page
 from rewardkit.responses.files import SkippedRow, expand_paths
 from rewardkit.responses.samples import USUAL_NAMES, Sample, read_scores
 from rewardkit.row import question_of
 from rewardkit.scorers.base import Score
 from rewardkit.statistics import Interval, PairedDifference, average_interval, paired_difference
+from rewardkit.table import FractionBar, Table
 
 #: From this p-value on, a difference may be chance.
 CHANCE_P_VALUE = 0.05
@@ -158,17 +159,27 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...]
     differences: Mapping[str, PairedDifference]
 
-    @property
-    def header(self) -> list[str]:
-        """The names of the columns of a table."""
-        return ["run", *("average" if name is None else name or "(none)" for name in self.columns)]
-
-    def table(self) -> list[list[str]]:
-        """Return the rows of a table."""
-        return [
-            [run.name, *(cells[c].text if c in cells else "" for c in self.columns)]
-            for run, cells in self.rows
-        ]
+    def table(self) -> Table:
+        """Return the table of runs and data sources."""
+        names = ("average" if name is None else name or "(none)" for name in self.columns)
+        rows = [[cells.get(column) for column in self.columns] for _, cells in self.rows]
+        bars = (
+            [FractionBar(c.text, c.value, *c.interval) if c else "" for c in cells]
+            for cells in rows
+        )
+        return Table(
+            ["run", *names],
+            [(run.name, *own) for (run, _), own in zip(self.rows, bars, strict=True)],
+            f"{self.metric} [95 %]",
+            note="Percent, with the 95% interval over questions in brackets and as a line; "
+            f"{LEGEND} Chance: a paired t-test over questions, not corrected for the number of runs.",
+            bold=[
+                (i, k)
+                for i, own in enumerate(rows)
+                for k, cell in enumerate(own, 1)
+                if cell and cell.mark == BEST
+            ],
+        )
 
     def summary(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
@@ -193,18 +204,8 @@ class Comparison(NamedTuple):
 
     def page(self) -> Page:
         """Return the page of the comparison."""
-        rows = []
-        for run, cells in self.rows:
-            own = [cells.get(column) for column in self.columns]
-            bars = (ShareBar(c.text, c.value, *c.interval) if c else "" for c in own)
-            bold = tuple(i for i, cell in enumerate(own, 1) if cell and cell.mark == BEST)
-            rows.append(TableRow((run.name, *bars), bold=bold))
-        note = (
-            f"Percent, with the 95% interval over questions in brackets and as a line; {LEGEND} Chance: "
-            "a paired t-test over questions, not corrected for the number of runs."
-        )
-        table = Table("Scores", tuple(self.header), tuple(rows), note=note)
-        return Page(f"{self.metric} of {len(rows)} runs", (), (table,), self.notes)
+        title = f"{self.metric} of {len(self.rows)} runs"
+        return Page(title, (), (self.table(),), self.notes)
 
 
 def compare_runs(runs: Sequence[RunResults], metric: str = "mean@n") -> Comparison:

@@ -14,6 +14,7 @@ from itertools import groupby
 from rewardkit.errors import UnknownNameError
 from rewardkit.registry import did_you_mean
 from rewardkit.strict_yaml import read_table
+from rewardkit.table import Table
 
 #: A text by language, `en` or `zh`.
 Text = Mapping[str, str]
@@ -150,20 +151,12 @@ def markdown(lang: str) -> str:
          "; ".join(f"{value} ({span})" for span, value in key_defaults(one.key, lang)))
         for one in keys()
     ]  # fmt: skip
-    tables: tuple[tuple[str, Sequence[tuple[str, ...]]], ...] = (
+    tables = (
         ("metric meaning healthy moved_by keys", of_metrics),
         ("key meaning choose default_of_release", of_keys),
     )
     return "\n".join(
-        "".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n"
-            for line in (
-                [words[head] for head in heads.split()],
-                ["---"] * len(heads.split()),
-                *rows,
-            )
-        )
-        for heads, rows in tables
+        Table([words[name] for name in names.split()], rows).markdown() for names, rows in tables
     )
 
 

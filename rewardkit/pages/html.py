@@ -23,17 +23,11 @@ from markupsafe import Markup
 from rewardkit.output import atomic
 from rewardkit.pages.charts import make_bins
 from rewardkit.pages.formulas import show_formulas, show_value
-from rewardkit.pages.model import Badge, Bars, Cell, Histogram, Page
-from rewardkit.pages.text import (
-    MAX_CHARACTERS,
-    brief,
-    clean,
-    clip,
-    mark_shared_words,
-    percentage,
-    row_count,
-)
+from rewardkit.pages.model import Bars, Histogram, Page
+from rewardkit.pages.text import MAX_CHARACTERS, clip, mark_shared_words
 from rewardkit.redact import process_redactor
+from rewardkit.table import Badge, FractionBar
+from rewardkit.text import brief, percentage, printable, row_count
 from rewardkit.versions import VERSION
 
 #: Characters of a command that a page shows.
@@ -158,15 +152,15 @@ def _environment() -> Environment:
     filters: dict[str, Any] = {
         "brief": brief,
         "cell_class": _cell_class,
-        "clean": clean,
         "clip": clip,
         "histogram_bars": _histogram_bars,
         "kind": lambda part: type(part).__name__.lower(),
         "limited_bars": _limited_bars,
         "number": "{:,}".format,
         "percent": "{:.1%}".format,
-        "row_count": row_count,
         "percentage": percentage,
+        "printable": printable,
+        "row_count": row_count,
         "show_formulas": show_formulas,
         "show_value": show_value,
     }
@@ -193,10 +187,12 @@ def _histogram_bars(section: Histogram) -> list[tuple[str, int]]:
     return [(f"{low:,}" if low == high else f"{low:,} to {high:,}", n) for low, high, n in bins]
 
 
-def _cell_class(cell: Cell) -> str:
+def _cell_class(cell: object) -> str:
     """CSS class of a cell: `n` aligns a number to the right, `short` keeps a text on one line."""
-    if not isinstance(cell, str):
-        return "tag" if isinstance(cell, Badge) else "short"
-    if cell.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
+    text = str(cell)
+    if isinstance(cell, Badge):
+        return "tag"
+    if text.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
         return "n"
-    return "short" if len(cell) <= SHORT_CELL_CHARACTERS and "\n" not in cell else ""
+    is_short = len(text) <= SHORT_CELL_CHARACTERS and "\n" not in text
+    return "short" if is_short or isinstance(cell, FractionBar) else ""

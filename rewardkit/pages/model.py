@@ -6,32 +6,9 @@ and a note: a sentence or two under it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-#: How good or bad something is; the colour of a badge.
-Level: TypeAlias = Literal["good", "neutral", "warning", "error"]
-
-
-@dataclass(frozen=True)
-class Badge:
-    """A word in a coloured frame. The word alone says what the colour says."""
-
-    text: str
-    level: Level = "neutral"
-
-
-@dataclass(frozen=True)
-class ShareBar:
-    """A fraction from 0 to 1 with the ends of its interval: a text above a bar."""
-
-    text: str
-    value: float
-    low: float
-    high: float
-
-
-#: A cell of a table.
-Cell: TypeAlias = str | Badge | ShareBar
+from rewardkit.table import Badge, Table
 
 
 @dataclass(frozen=True)
@@ -80,38 +57,6 @@ class Histogram:
         """The number of rows above the limit."""
         limit = self.limit
         return sum(n for value, n in self.counts.items() if limit is not None and value > limit)
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """A row of a table: cells, texts folded away below it, and the indices of cells in bold."""
-
-    cells: tuple[Cell, ...]
-    details: tuple[str, ...] = ()
-    bold: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under headers.
-
-    Attributes:
-        title: heading of the section.
-        headers: header of each column.
-        rows: the rows.
-        details_name: name of the rows' details, in the plural.
-        note: a sentence or two under the title.
-        fold: words under which the whole table is folded away; "" for a table that is open.
-        formulas: whether the details show LaTeX as formulas.
-    """
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[TableRow, ...]
-    details_name: str = "examples"
-    note: str = ""
-    fold: str = ""
-    formulas: bool = False
 
 
 @dataclass(frozen=True)

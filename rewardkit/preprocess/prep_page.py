@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rewardkit.checks.check_page import first_rows_sections, stats_sections
 from rewardkit.dropped_rows import dropped_path
-from rewardkit.pages.model import Page, Section, Steps, Table, TableRow
-from rewardkit.pages.text import percentage, row_count
+from rewardkit.pages.model import Page, Section, Steps
+from rewardkit.table import Table
+from rewardkit.text import percentage, row_count
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.prep import PrepReport, SplitReport
@@ -38,11 +39,18 @@ def prep_page(report: PrepReport) -> Page:
 
 
 def _dropped(split: SplitReport, suffix: str) -> Table:
-    lines = []
-    for reason, n in split.dropped.most_common():
-        examples = [(index, what) for why, index, what in split.examples if why == reason]
-        details = (f"row {index}: {what}" if what else f"row {index}" for index, what in examples)
-        lines.append(TableRow((reason, f"{n:,}", percentage(n, split.distinct)), tuple(details)))
-    note = f"{dropped_path(split.out)} has all of them, each with its reason."
-    headers = ("reason", "rows", "share")
-    return Table(f"Dropped rows{suffix}", headers, tuple(lines), "examples", note)
+    reasons = split.dropped.most_common()
+    return Table(
+        ("reason", "rows", "share"),
+        [(reason, f"{n:,}", percentage(n, split.distinct)) for reason, n in reasons],
+        f"Dropped rows{suffix}",
+        note=f"{dropped_path(split.out)} has all of them, each with its reason.",
+        details=[
+            [
+                f"row {index}: {what}" if what else f"row {index}"
+                for why, index, what in split.examples
+                if why == reason
+            ]
+            for reason, _ in reasons
+        ],
+    )

@@ -14,8 +14,7 @@ from rewardkit.answers.parsing.tokens import canonical_spelling
 from rewardkit.checks.row_stats import answer_kind
 from rewardkit.jsonl import json_line
 from rewardkit.output import atomic
-from rewardkit.pages.model import Bars, Page, Table, TableRow
-from rewardkit.pages.text import percentage, sentence
+from rewardkit.pages.model import Bars, Page
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.responses.figures import bad_gold_notes
 from rewardkit.responses.files import (
@@ -30,6 +29,8 @@ from rewardkit.responses.samples import Sample, golds_of, read_samples
 from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_samples
 from rewardkit.scorers.base import NO_VERDICT, NoVerdictError, Score, Status, error_line
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
+from rewardkit.table import Table
+from rewardkit.text import percentage, sentence
 
 #: The pred of a response without an answer, in verl's `math_dapo`.
 INVALID_PRED = "[INVALID]"
@@ -45,10 +46,6 @@ ENDING_CHARACTERS = 200
 
 #: The keys of `CompareReport.outcomes`.
 PAIRS = (True, True), (True, False), (False, True), (False, False)
-
-#: Headers of `CompareReport.scorer_rows`, and of the causes.
-SCORER_COLUMNS = ("scorer", "correct", "mean score", "failed")
-CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 
 
 class Verdict(NamedTuple):
@@ -210,9 +207,9 @@ class CompareReport:
             f"McNemar's exact test: {p}"
         )
 
-    def scorer_rows(self) -> list[tuple[str, ...]]:
-        """Return a row for each scorer, in the columns `SCORER_COLUMNS`."""
-        return [
+    def scorer_table(self) -> Table:
+        """Return a table with a row for each scorer."""
+        rows = [
             (
                 f"{letter}: {side.scorer}",
                 f"{side.right:,} ({percentage(side.right, self.judged)})",
@@ -221,6 +218,27 @@ class CompareReport:
             )
             for letter, side in self.sides.items()
         ]
+        note = "Correct and mean score count the samples that both judged."
+        return Table(("scorer", "correct", "mean score", "failed"), rows, "Scorers", note=note)
+
+    def cause_table(self, most: int | None = None) -> Table:
+        """Return a table with a row for each cause, or the `most` frequent ones, and its examples."""
+        causes = self.causes.most_common(most)
+        is_cut = len(causes) < len(self.causes)
+        rest = f", the first {most} of {len(self.causes):,} causes" if is_cut else ""
+        return Table(
+            ("samples", "status of A", "status of B", "gold", "preds"),
+            [(f"{n:,}", *cause) for cause, n in causes],
+            f"Where they disagree{rest}",
+            details=[
+                [
+                    f"{where}: gold '{gold}', A read '{pred_a}', B read '{pred_b}'\n…{ending}"
+                    for where, gold, pred_a, pred_b, ending in self.examples[cause]
+                ]
+                for cause, _ in causes
+            ],
+            formulas=True,
+        )
 
 
 def describe_difference(a: Verdict, b: Verdict) -> str:
@@ -334,23 +352,12 @@ def compare_page(report: CompareReport) -> Page:
     """Return the page of a comparison."""
     names = "both correct", "only A correct", "only B correct", "neither correct"
     verdicts = [(name, report.outcomes[pair]) for name, pair in zip(names, PAIRS, strict=True)]
-    causes = [
-        TableRow(
-            (f"{n:,}", *cause),
-            tuple(
-                f"{where}: gold '{gold}', A read '{pred_a}', B read '{pred_b}'\n…{ending}"
-                for where, gold, pred_a, pred_b, ending in report.examples[cause]
-            ),
-        )
-        for cause, n in report.causes.most_common()
-    ]
-    note = "Correct and mean score count the samples that both judged."
     return Page(
         f"A and B agree on {percentage(report.agreed, report.judged)} of {report.judged:,} samples",
         (("file", report.name), ("rows without a usable response", f"{report.unread:,}")),
         (
             Bars("Verdicts", tuple(verdicts), note=sentence(report.agreement()), unit="samples"),
-            Table("Scorers", SCORER_COLUMNS, tuple(map(TableRow, report.scorer_rows())), note=note),
-            Table("Disagreements by cause", CAUSE_COLUMNS, tuple(causes), formulas=True),
+            report.scorer_table(),
+            report.cause_table(),
         ),
     )

@@ -22,13 +22,13 @@ from rewardkit.dropped_rows import (
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input
-from rewardkit.pages.text import percentage
 from rewardkit.responses.figures import Cell, GradientGroups
 from rewardkit.responses.files import SkippedRow, files_name, input_files
 from rewardkit.responses.matching import INDEX_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows
 from rewardkit.scorers.base import Score, Status
+from rewardkit.text import percentage
 
 #: Unusable rows that a report lists; all are counted.
 MAX_EXAMPLES = 3

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.pages.html import render, script_json, write_pieces
-from rewardkit.pages.model import Badge, Level
-from rewardkit.pages.text import brief, clean
+from rewardkit.table import Badge, Level
+from rewardkit.text import brief, printable
 from rewardkit.trainlog.conditions import span_text
 from rewardkit.trainlog.phrases import examples_of
 from rewardkit.trainlog.run_comparison import CurveDifference, RunComparison, Verdict, compare_runs
@@ -205,7 +205,7 @@ def _chart(
             curve["best_text"] = best.format(step=f"{top[0]:,}", value=format_number(top[1]))
         if drawn:
             values.append(curve)
-    return {"title": clean(title), "curves": values, "marks": list(marks)}
+    return {"title": printable(title), "curves": values, "marks": list(marks)}
 
 
 def _marks(

@@ -3,11 +3,11 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rewardkit.output import atomic
-from rewardkit.pages.text import brief as shorten
+from rewardkit.table import Table
+from rewardkit.text import brief as shorten
 from rewardkit.trainlog.conditions import RuleEvidence, span_text
 from rewardkit.trainlog.phrases import examples_of
 from rewardkit.trainlog.rules import LogFinding
@@ -46,37 +46,27 @@ _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table of text, as `print_table` of the CLI takes it."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    wrap: frozenset[str] = frozenset()
-    below: frozenset[str] = frozenset()
-
-
-def run_tables(summary: RunSummary, marks: str = BLOCKS) -> list[TextTable]:
+def run_tables(summary: RunSummary, marks: str = BLOCKS) -> list[Table]:
     """Return the tables that describe a run; `marks` draw the sparklines, from low to high."""
     lang = summary.lang
     words, onset_words = translations("tables", lang), translations("hacking", lang)
-    facts = tuple(_run_facts(summary, words))
-    tables = [TextTable(summary.run.name, (words["run"], ""), facts, wrap=frozenset([""]))]
+    tables = [
+        Table((words["run"], ""), list(_run_facts(summary, words)), summary.run.name, wrap={""})
+    ]
     columns = tuple(words[name] for name in _COLUMNS)
     for title, name, curves in (
         ("curves", "metric", summary.curves),
         ("validation", "source", summary.validations),
         ("rewards", "metric", summary.rewards),
     ):
-        if rows := tuple(_curve_cells(curve, marks, words) for curve in curves):
-            below = frozenset([words["curve"]])
-            tables.append(TextTable(words[title], (words[name], *columns), rows, below=below))
+        if rows := [_curve_cells(curve, marks, words) for curve in curves]:
+            below = {words["curve"]}
+            tables.append(Table((words[name], *columns), rows, words[title], below=below))
     findings, checks = summary.diagnosis
     if summary.rewards:
-        rows = tuple((it.rule.title[lang], onset_words[it.status], it.text(lang)) for it in checks)
+        parts = [(it.rule.title[lang], onset_words[it.status], it.text(lang)) for it in checks]
         columns = tuple(onset_words[name] for name in ("problem", "status", "onset"))
-        tables.append(TextTable(onset_words["title"], columns, rows, wrap=frozenset(columns)))
+        tables.append(Table(columns, parts, onset_words["title"], wrap=columns))
     return [*tables, *(_finding_table(finding, summary.run, lang) for finding in findings)]
 
 
@@ -96,26 +86,26 @@ def verdict(summary: RunSummary) -> str:
     return words["colon"].join((summary.run.name, counted, problems))
 
 
-def comparison_tables(comparison: RunComparison) -> list[TextTable]:
+def comparison_tables(comparison: RunComparison) -> list[Table]:
     """Return the tables of a comparison: differences of curves, and of settings."""
-    rows = tuple(map(difference_cells, comparison.differences))
+    rows = list(map(difference_cells, comparison.differences))
     unit = "steps" if comparison.align == "step" else "times"
     title = f"{comparison.other} compared with {comparison.base}, at the same {comparison.align}"
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
-    tables = [TextTable(title, columns, rows)]
+    tables = [Table(columns, rows, title)]
     if comparison.not_finite:
-        counts = tuple((name, f"{a:,}", f"{b:,}") for name, a, b in comparison.not_finite)
+        counts = [(name, f"{a:,}", f"{b:,}") for name, a, b in comparison.not_finite]
         title = "steps with NaN or infinity, which are not compared"
-        tables.append(TextTable(title, ("curve", "first", "other"), counts))
+        tables.append(Table(("curve", "first", "other"), counts, title))
     if comparison.settings:
-        settings = tuple(
+        settings = [
             (name, shorten(str(a), 60), shorten(str(b), 60))
             for name, a, b in comparison.settings[:MAX_SETTINGS]
-        )
+        ]
         more = len(comparison.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
         names = ("key", "first", "other")
-        tables.append(TextTable(title, names, settings, wrap=frozenset(names[1:])))
+        tables.append(Table(names, settings, title, wrap=names[1:]))
     return tables
 
 
@@ -222,7 +212,7 @@ def example_rows(run: TrainingRun, evidence: RuleEvidence, lang: str) -> list[tu
     return rows
 
 
-def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTable:
+def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> Table:
     rule, evidence, words = finding.rule, finding.evidence, translations("tables", lang)
     onset = evidence.text(lang)
     rows = [
@@ -236,7 +226,7 @@ def _finding_table(finding: LogFinding, run: TrainingRun, lang: str) -> TextTabl
     ]
     title = with_note(rule.title[lang], rule.id, lang)
     headline = f"{title}{words['comma']}{span_text(evidence.steps, lang)}"
-    return TextTable("", (words[rule.severity], headline), tuple(rows), wrap=frozenset([headline]))
+    return Table((words[rule.severity], headline), rows, wrap={headline})
 
 
 def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:

@@ -5,7 +5,7 @@ import pytest
 from rewardkit.audit.model import GRADE_MEANINGS, SEVERITIES, AttackResult, AuditReport, Failure
 from rewardkit.audit.page import SEVERITY_MEANINGS, audit_page
 from rewardkit.pages.html import to_html
-from rewardkit.pages.model import Badge
+from rewardkit.table import Badge
 
 
 def report(*severities):
@@ -30,13 +30,13 @@ def test_the_page_starts_with_the_grade_and_explains_all_grades_and_severities(s
     assert page.title == f"my.py:f: {n} of {n + 1} attacks succeeded"
     assert page.badge == badge
     grades = page.sections[0]
-    assert [row.cells[0].text for row in grades.rows] == list(GRADE_MEANINGS) == [*"ABCDF"]
-    assert [row.cells[0].text for row in grades.rows if row.bold] == [badge.text[-1]]
+    assert [row[0].text for row in grades.rows] == list(GRADE_MEANINGS) == [*"ABCDF"]
+    assert [grades.rows[row][0].text for row, _ in grades.bold] == [badge.text[-1]]
     attacks = [each for each in page.sections if each.title == "Attacks that succeeded"]
     assert len(attacks) == bool(severities)
     assert page.sections[-1].fold == "List of attacks"
     if severities:
-        badges = [row.cells[1] for row in attacks[0].rows]
+        badges = [row[1] for row in attacks[0].rows]
         assert [each.text for each in badges] == list(SEVERITIES) == list(SEVERITY_MEANINGS)
         assert len({each.level for each in badges}) == 3
         assert all(meaning in attacks[0].note for meaning in SEVERITY_MEANINGS.values())

@@ -6,17 +6,14 @@ from rewardkit.checks.check_page import check_page, overlaps_section
 from rewardkit.checks.overlap import Overlap
 from rewardkit.checks.row_checks import RULES, DataFinding
 from rewardkit.pages.html import to_html
-from rewardkit.pages.model import Badge, Steps, Table
+from rewardkit.pages.model import Steps
 from rewardkit.preprocess.prep_page import prep_page
+from rewardkit.table import Badge, Table
 from tests.preprocess.rows import jsonl
 
 
 def sections(page, kind):
     return [section for section in page.sections if isinstance(section, kind)]
-
-
-def cells(table):
-    return [row.cells for row in table.rows]
 
 
 def test_a_prep_page_accounts_for_every_row(tmp_path):
@@ -29,9 +26,9 @@ def test_a_prep_page_accounts_for_every_row(tmp_path):
     (steps,) = sections(page, Steps)
     (table,) = sections(page, Table)
     assert [left for _, left, _ in steps.losses()] == [4, 3, 2]
-    assert sorted(cell[1:] for cell in cells(table)) == [("1", "25.0%"), ("1", "25.0%")]
+    assert sorted(cell[1:] for cell in table.rows) == [("1", "25.0%"), ("1", "25.0%")]
     assert "out.parquet.dropped.jsonl" in table.note
-    assert sorted(line.details[0].partition(":")[0] for line in table.rows) == ["row 1", "row 2"]
+    assert sorted(own[0].partition(":")[0] for own in table.details) == ["row 1", "row 2"]
     assert "<script>" not in to_html(page)
 
 
@@ -42,11 +39,11 @@ def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
     page = check_page(report)
     rules, examples, checked = sections(page, Table)
     assert page.badge == Badge("2 findings", "error")
-    assert [badge.text for badge, _ in cells(checked)] == ["checked", "not checked"]
+    assert [badge.text for badge, _ in checked.rows] == ["checked", "not checked"]
     assert page.title == "a.parquet: 1 of 2 rows is bad"
     found = ("empty_gold", "conflicting_gold")
-    assert cells(rules) == [(rule, "1", RULES[rule]) for rule in found]
-    assert [row[:2] for row in cells(examples)] == [("row 0", rule) for rule in found]
+    assert rules.rows == [(rule, "1", RULES[rule]) for rule in found]
+    assert [row[:2] for row in examples.rows] == [("row 0", rule) for rule in found]
 
 
 def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.cli.shared.console import format_table, terminal_width
-from rewardkit.cli.shared.tables import TextLayout, table_lines, text_width, wrap_text
+from rewardkit.cli.shared.console import terminal_width
+from rewardkit.table import Table
+from rewardkit.text import text_width, wrap_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WORDS = st.text(st.sampled_from("ab-/_0"), min_size=1, max_size=14)
@@ -32,8 +33,7 @@ COMMANDS = [
 @given(ROWS, st.integers(30, 140))
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(rows, width):
     columns = ("name", "key", "text", "note")
-    layout = TextLayout(columns, tuple(rows), frozenset({"text"}), frozenset({"note"}))
-    lines = table_lines(layout, width)
+    lines = Table(columns, rows, wrap={"text"}, below={"note"}).lines(width)
     assert all(text_width(line) <= width for line in lines)
     words = {word for line in lines for word in line.split()}
     assert all(row[0] in words for row in rows)
@@ -50,9 +50,9 @@ def test_wrapping_changes_nothing_but_spaces(text, width):
 
 
 def test_a_column_that_can_be_spared_is_left_out_before_anything_is_stacked():
-    layout = TextLayout(("a", "b"), (("x" * 20, "y" * 20),), spare=("b",))
-    assert table_lines(layout, 41) == ["a", "─" * 20, "x" * 20]
-    assert len(table_lines(layout, 42)[2].split()) == 2
+    table = Table(("a", "b"), [("x" * 20, "y" * 20)], spare=("b",))
+    assert table.lines(41) == ["a", "─" * 20, "x" * 20]
+    assert len(table.lines(42)[2].split()) == 2
 
 
 def test_a_pipe_has_the_columns_of_the_environment_else_80(monkeypatch):
@@ -63,7 +63,7 @@ def test_a_pipe_has_the_columns_of_the_environment_else_80(monkeypatch):
 
 
 def test_control_characters_in_a_cell_do_not_drive_the_terminal():
-    assert "\x1b" not in "".join(format_table(["a"], [["\x1b[31m"]]))
+    assert "\x1b" not in "".join(Table(["\x1b[1m"], [["\x1b[31m"]], "\x1b[2m").lines(80))
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -94,8 +94,8 @@ def test_an_average_weights_data_sources_equally_and_needs_all_of_them(results):
     average = comparison.rows[0][1][None]
     assert average.value == pytest.approx(0.45)
     assert 0 <= average.interval[0] < average.value < average.interval[1] <= 1
-    assert comparison.header == ["run", "average", "big", "small"]
-    assert [bool(text) for text in comparison.table()[1]] == [True, False, True, False]
+    assert comparison.table().columns == ["run", "average", "big", "small"]
+    assert [bool(cell) for cell in comparison.table().rows[1]] == [True, False, True, False]
 
 
 def test_what_makes_runs_less_comparable_is_noted(results):

@@ -1,6 +1,7 @@
 """A page shows its model whatever the texts are, executes nothing and fetches nothing."""
 
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,10 +20,10 @@ from rewardkit.pages.model import (
     RowExample,
     Rows,
     Steps,
-    Table,
-    TableRow,
 )
-from rewardkit.pages.text import MAX_CHARACTERS, clean
+from rewardkit.pages.text import MAX_CHARACTERS
+from rewardkit.table import Table
+from rewardkit.text import printable
 
 HOSTILE = [
     "<script>alert(1)</script>", "</style><img src=x onerror=alert(1)>",
@@ -90,7 +91,7 @@ def full_page(text, count=3):
             Steps(text, ((text, 10), (text, 7), (text, 14)), text),
             Bars(text, ((text, count), ("b", 1)), text),
             Histogram(text, Counter({1: count, 9: 1}), text, ((text, 1),), 5, text),
-            Table(text, (text, "n"), (TableRow((text, "12"), (text, "x")),), text, text),
+            Table((text, "n"), [(text, "12")], text, note=text, details=[(text, "x")], fold=text),
             Pairs(text, (Pair(text, (text, "b"), (text, f"{text} more"), text),), text),
             Rows(text, (RowExample(text, text, text),), text),
         ),
@@ -117,7 +118,7 @@ def assert_inert(html):
 def test_hostile_text_is_shown_and_has_no_effect(text):
     html = parse(full_page(text))
     assert_inert(html)
-    assert html.text.count(clean(text).strip()) >= 18
+    assert html.text.count(printable(text).strip()) >= 18
     assert len(html.ids()) == len(set(html.ids()))
 
 
@@ -129,7 +130,7 @@ def test_any_text_leaves_the_page_well_formed(text):
     page = full_page(text)
     html = parse(page)
     assert_inert(html)
-    assert clean(text[:MAX_CHARACTERS]) in html.text
+    assert printable(text[:MAX_CHARACTERS]) in html.text
     to_html(page).encode("utf-8")
     harmless = parse(full_page("a")).outside_formulas
     # Only folding of long texts and marks of shared words depend on the text.
@@ -142,8 +143,8 @@ def test_any_text_leaves_the_page_well_formed(text):
 
 @given(ANY_TEXT)
 def test_cleaning_is_idempotent_and_leaves_only_visible_characters(text):
-    assert clean(clean(text)) == clean(text)
-    assert not any(c in clean(text) for c in "\0\r\x1b\u202e\ud800\u2028")
+    assert printable(printable(text)) == printable(text)
+    assert not any(c in printable(text) for c in "\0\r\x1b\u202e\ud800\u2028")
 
 
 def test_a_text_of_a_megabyte_is_cut_and_the_page_says_so():
@@ -209,8 +210,8 @@ def test_every_page_extends_the_base_page_and_no_other_module_renders_html():
 
 
 def test_details_show_formulas_only_where_the_table_says_so():
-    row = TableRow(("a", "b"), (r"so $\frac12$ and <b>",))
-    shown = to_html(page_with(Table("t", ("x", "y"), (row,), formulas=True)))
+    table = Table(("x", "y"), [("a", "b")], "t", details=[[r"so $\frac12$ and <b>"]])
+    shown = to_html(page_with(replace(table, formulas=True)))
     assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in shown
     assert "&lt;b&gt;" in shown
-    assert "<mfrac>" not in to_html(page_with(Table("t", ("x", "y"), (row,))))
+    assert "<mfrac>" not in to_html(page_with(table))

@@ -34,7 +34,7 @@ def page_of(*rows):
 
 
 @pytest.mark.parametrize(("kind", "start"), STARTS.items())
-def test_the_type_of_a_picture_is_read_from_its_bytes(kind, start):
+def test_the_type_of_an_image_is_read_from_its_bytes(kind, start):
     assert media_type(start) == f"image/{kind}"
     address = page_address(start)
     assert address.startswith(f"data:image/{kind};base64,")
@@ -58,13 +58,13 @@ def test_an_address_has_no_character_that_could_leave_its_attribute(data):
     assert not set(address) & set("\"'<>& \n")
 
 
-def test_only_a_page_with_pictures_may_load_them():
+def test_only_a_page_with_images_may_load_them():
     assert "img-src data:;" in page_of(row(PNG))
     assert "img-src" not in page_of(row())
     assert "img-src" not in page_of(row(b"<svg/>"))
 
 
-def test_pictures_have_names_and_limits(monkeypatch):
+def test_images_have_names_and_limits(monkeypatch):
     html = page_of(*(row(*[PNG] * (MAX_IMAGES + 1)) for _ in range(2)))
     assert html.count("<img") == 2 * MAX_IMAGES
     assert f'alt="Image 1 of {MAX_IMAGES}, row 1"' in html

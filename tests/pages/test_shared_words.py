@@ -3,7 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.text import MAX_CHARACTERS, clean, mark_shared_words
+from rewardkit.pages.text import MAX_CHARACTERS, mark_shared_words
+from rewardkit.text import printable
 
 ANY_TEXT = st.text(st.characters())
 
@@ -30,4 +31,4 @@ def test_chinese_is_compared_by_character():
 @example("a b " * 20_000, "b a " * 20_000)
 def test_the_pieces_are_the_start_of_the_text(left, right):
     for text, side in zip((left, right), mark_shared_words(left, right), strict=True):
-        assert "".join(part for part, _ in side) == clean(text[:MAX_CHARACTERS])
+        assert "".join(part for part, _ in side) == printable(text[:MAX_CHARACTERS])

@@ -14,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.pages.text import clean
 from rewardkit.responses.report import page as page_module
 from rewardkit.responses.report.page import (
     FIELD,
@@ -33,6 +32,7 @@ from rewardkit.responses.report.page import (
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_files
 from rewardkit.scorers.base import Score, Status
+from rewardkit.text import printable
 from tests.responses.test_files import write
 
 HOSTILE = [
@@ -200,7 +200,7 @@ def test_a_long_text_is_shown_without_its_middle():
 
 @given(ANY_TEXT)
 def test_a_shown_text_has_no_control_characters_and_can_be_encoded(text):
-    assert display_text(text) == clean(text)
+    assert display_text(text) == printable(text)
     assert not set(display_text(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
     display_text(text).encode()
 

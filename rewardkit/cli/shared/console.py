@@ -6,13 +6,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from rewardkit.output import json_value
+from rewardkit.table import INDENT, Table
+from rewardkit.text import printable, wrap_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -29,42 +31,12 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", **may: Any
-) -> None:
-    """Print a table as `format_table` lays it out, its title or header bold, and an empty line."""
-    for number, line in enumerate(format_table(columns, rows, title, **may)):
-        is_head = number < (2 if title else 1)
+def print_table(table: Table) -> None:
+    """Print a table that fits the terminal, its title or header bold, and an empty line."""
+    for number, line in enumerate(table.lines(terminal_width())):
+        is_head = number < (2 if table.title else 1)
         typer.echo(f"\033[1m{line}\033[0m" if is_head and has_colour(sys.stdout) else line)
     typer.echo()
-
-
-def format_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    title: str = "",
-    *,
-    wrap: Collection[str] = (),
-    below: Collection[str] = (),
-    spare: Sequence[str] = (),
-) -> list[str]:
-    """Return the lines of a table that fits the terminal; cells are text, never markup.
-
-    Args:
-        columns: header of each column; the first one names the row.
-        rows: cells of each row.
-        title: a line above the table.
-        wrap: columns of prose, which may be wrapped at spaces; all other cells stay in one piece.
-        below: columns whose cells may move to a line below their row.
-        spare: columns that may be left out, the least important one first.
-    """
-    from rewardkit.cli.shared.tables import TextLayout, table_lines, wrap_text
-
-    cells = tuple(tuple(printable(str(cell)) for cell in row) for row in rows)
-    layout = TextLayout(tuple(columns), cells, frozenset(wrap), frozenset(below), tuple(spare))
-    width = terminal_width()
-    head = wrap_text(printable(title), width) if title else []
-    return [*head, *table_lines(layout, width)]
 
 
 def terminal_width() -> int:
@@ -82,40 +54,27 @@ def has_colour(stream: TextIO) -> bool:
 
 def print_wrapped(text: str) -> None:
     """Print a text in lines as wide as the terminal, 80 columns at most."""
-    from rewardkit.cli.shared.tables import INDENT, wrap_text
-
-    width = min(terminal_width(), 80) - len(INDENT)
-    first, *others = wrap_text(printable(text), width)
-    for line in (first, *(f"{INDENT}{line}" for line in others)):
-        typer.echo(line)
+    echo(_wrapped(text, min(terminal_width(), 80)))
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text in the language of the command."""
+    """Print a text without control characters."""
     typer.echo(printable(text), err=err)
 
 
 def print_item(text: str, *, err: bool = False) -> None:
     """Print an item of a list: wrapped on a terminal, on one line in a pipe or a file, for grep."""
-    from rewardkit.cli.shared.tables import INDENT, wrap_text
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    echo(_wrapped(text, shutil.get_terminal_size().columns) if is_terminal else text, err=err)
 
-    lines = [printable(text)]
-    if (sys.stderr if err else sys.stdout).isatty():
-        first, *others = wrap_text(lines[0], shutil.get_terminal_size().columns - len(INDENT))
-        lines = [first, *(f"{INDENT}{line}" for line in others)]
-    typer.echo("\n".join(lines), err=err)
+
+def _wrapped(text: str, width: int) -> str:
+    return f"\n{INDENT}".join(wrap_text(printable(text), width - len(INDENT)))
 
 
 def warn(message: str) -> None:
     """Print a line to stderr."""
     sys.stderr.write(f"{printable(message)}\n")
-
-
-def printable(text: str) -> str:
-    """Return the text with control characters escaped, so that no response drives a terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t\N{NO-BREAK SPACE}" else ascii(c)[1:-1] for c in text
-    )
 
 
 def as_share(part: int, whole: int) -> str:

@@ -23,13 +23,13 @@ from rewardkit.pages.charts import LinePoint, line_layout, spread
 from rewardkit.pages.formulas import find_formulas, find_value, pack_formulas, utf16_length
 from rewardkit.pages.html import render, write_pieces
 from rewardkit.pages.model import Histogram
-from rewardkit.pages.text import brief, clean
 from rewardkit.responses.figures import Cell, GradientGroups, prompt_key
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import ScoreReport
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score
 from rewardkit.statistics import percentile_of_counts
+from rewardkit.text import brief, printable
 
 #: Default number of responses in the list of a page.
 MAX_RESPONSES = 50_000
@@ -291,13 +291,13 @@ def score_bars(counts: Mapping[float, int]) -> list[tuple[str, int]]:
 
 
 def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
-    """Return a text without control characters (see `clean`); a long one without its middle."""
+    """Return a text without control characters (see `printable`); a long one without its middle."""
     if len(text) > max_characters:
         half = max_characters // 2
         gap = f"\n[… {len(text) - max_characters:,} characters left out …]\n"
         text = text[:half] + gap + text[-half:]
-    lines = text.split("\n")  # `clean` is fast on a text that is printable as a whole
-    return "\n".join(line if line.isprintable() else clean(line) for line in lines)
+    lines = text.split("\n")  # `printable` is fast on a text that is printable as a whole
+    return "\n".join(line if line.isprintable() else printable(line) for line in lines)
 
 
 def answer_span(text: str, pred: str) -> tuple[int, int]:
