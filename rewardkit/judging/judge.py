@@ -5,8 +5,8 @@ the same prompt, such as equal answers of a group, share one request.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -119,65 +119,40 @@ class JudgeServer:
         return reply
 
 
+@dataclass
 class Budget:
-    """What a process has spent in the current window; used by one event loop. 0 stands for no limit.
+    """What a process has spent in the current window; used by one event loop.
 
     A reward does not know the training step, so that a budget is for a window of samples of one process.
     With 8 reward workers and 1,024 responses a step, a window of 128 samples is about one step; responses
-    without an answer need no judge and are not counted. Without a window the budget is for the whole life
-    of the process.
+    without an answer need no judge and are not counted.
 
     Attributes:
-        tokens: tokens of prompts and replies in this window, counted by who asks.
+        max_calls: requests; 0 for no limit.
+        max_tokens: tokens of prompts and replies; 0 for no limit.
+        window: samples after which the budget starts anew, those from the cache included; 0 for never.
+        samples: samples in this window.
+        calls: requests in this window, counted by who asks.
+        tokens: tokens in this window, counted by who asks.
     """
 
-    def __init__(
-        self,
-        calls: int = 0,
-        tokens: int = 0,
-        seconds: float = 0.0,
-        window: int = 0,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        """Set the limits.
-
-        Args:
-            calls: requests.
-            tokens: tokens of prompts and replies.
-            seconds: seconds in which at least one request was under way.
-            window: samples after which the budget starts anew, those from the cache included.
-            clock: returns the time in seconds.
-        """
-        self._limits, self._window, self._clock = (calls, tokens, seconds), window, clock
-        self._samples = self._calls = self._active = self.tokens = 0
-        self._seconds = self._start = 0.0
+    max_calls: int = 0
+    max_tokens: int = 0
+    window: int = 0
+    samples: int = 0
+    calls: int = 0
+    tokens: int = 0
 
     def count_sample(self) -> None:
         """Count a sample; the first one after a window starts a new window."""
-        if self._window and self._samples >= self._window:
-            self._samples = self._calls = self.tokens = 0
-            self._seconds, self._start = 0.0, self._clock()
-        self._samples += 1
+        if self.window and self.samples >= self.window:
+            self.samples = self.calls = self.tokens = 0
+        self.samples += 1
 
+    @property
     def is_spent(self) -> bool:
-        """Return whether no further request may be sent in this window."""
-        seconds = self._seconds + (self._clock() - self._start if self._active else 0.0)
-        spent = zip(self._limits, (self._calls, self.tokens, seconds), strict=True)
-        return any(0 < limit <= value for limit, value in spent)
-
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Count the request of the block."""
-        if not self._active:
-            self._start = self._clock()
-        self._active += 1
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._active -= 1
-            if not self._active:
-                self._seconds += self._clock() - self._start
+        """Whether no further request may be sent in this window."""
+        return 0 < self.max_calls <= self.calls or 0 < self.max_tokens <= self.tokens
 
 
 @dataclass
@@ -241,7 +216,7 @@ async def _judge(question: JudgeQuestion) -> Judgement:
                 verdict = parse_verdict(reply, settings.rubric)
                 prompt = judgement.prompt
                 return Judgement("verdict", verdict, prompt=prompt, reply=reply, is_cached=True)
-        if budget.is_spent():
+        if budget.is_spent:
             return judgement
     if (task := state.pending.get(key)) is not None:  # another sample asks, perhaps meanwhile
         shared = await asyncio.shield(task)
@@ -272,7 +247,7 @@ async def _ask(
     for number in range(MAX_QUESTIONS):
         if number:
             messages[-1] = {"role": "user", "content": judgement.prompt[-1]["content"] + _AGAIN}
-        if budget.is_spent():  # also by samples that were waiting at the same time
+        if budget.is_spent:  # also by samples that were waiting at the same time
             break
         body = {
             "model": model,
@@ -281,8 +256,8 @@ async def _ask(
             "max_tokens": settings.max_tokens,
             "seed": settings.seed + number,
         }
-        with budget.call():
-            reply = await server.ask(body, verdict_schema(settings.rubric))
+        budget.calls += 1
+        reply = await server.ask(body, verdict_schema(settings.rubric))
         tokens = _count_tokens(reply, messages)
         judgement.prompt_tokens += tokens[0]
         judgement.reply_tokens += tokens[1]

@@ -29,7 +29,7 @@ class JudgeSettings(SimpleNamespace):
     @property
     def budget(self) -> tuple[Any, ...]:
         """The limits of the `Budget` of this process."""
-        return (self.budget_calls, self.budget_tokens, self.budget_seconds, self.budget_window)
+        return (self.budget_calls, self.budget_tokens, self.budget_window)
 
 
 class JudgeQuestion(NamedTuple):

@@ -85,7 +85,6 @@ def score(
     cache: str = "",
     budget_calls: Annotated[int, Range(0)] = 0,
     budget_tokens: Annotated[int, Range(0)] = 0,
-    budget_seconds: Annotated[float, Range(0)] = 0.0,
     budget_window: Annotated[int, Range(0)] = 0,
     failed_score: Annotated[float, Range()] | None = None,
     seed: Annotated[int, Range(0, 2**31 - 2)] = 0,
@@ -114,7 +113,6 @@ def score(
             default.
         budget_calls: requests of this process in a window, each with its retries; 0 for no limit.
         budget_tokens: tokens of this process in a window; 0 for no limit.
-        budget_seconds: seconds in which this process waits for the judge in a window; 0 for no limit.
         budget_window: samples with an answer after which the budget starts anew; 0 for never. The
             budget is that of one process: verl has `reward.num_workers` of them.
         failed_score: score of a sample without a verdict; by default that of the rubric.
