@@ -8,7 +8,7 @@ response: at most `MAX_CALLS` of either. A custom scorer runs in a process of it
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -99,6 +99,7 @@ class Explanation:
 
 def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str) -> Explanation:
     """Explain a score of a scorer that is loaded already, in this process or in its own."""
+    where, rungs = "", []
     facts: tuple[tuple[str, str], ...] = ()
     if name == "judge":
         from rewardkit.scorers.judge import explain_judgement
@@ -107,29 +108,17 @@ def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str)
         score, facts = explain_judgement(response, ground_truth, None, **options)
     else:
         score = scorer(response, ground_truth, None)
-    where, rungs = _math_steps(response, ground_truth, score) if name == "math" else ("", ())
-    return Explanation(scorer=name, score=score, where=where, rungs=rungs, facts=facts)
-
-
-def _math_steps(
-    response: str, ground_truth: str, score: Score
-) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the place of the answer, and the comparisons with their outcomes."""
-    gold = gold_answer(accept_gold(ground_truth))
-    answer = final_answer(response, gold)
-    where = answer.mark if answer else ""
-    if gold_letters(gold) is not None:
-        return where, (("choice", score.status.value),)
-    if not score.pred or not gold:
-        return where, ()
-    verdict = compare(score.pred, gold)
-    passed = RUNGS[: RUNGS.index(verdict.rung)]
-    return where, (*((rung, "passed on") for rung in passed), (verdict.rung, verdict.outcome))
-
-
-def _value(text: str) -> Node | None:
-    reading = parse_answer(text)
-    return reading.value if reading else None
+    if name == "math":
+        gold = gold_answer(accept_gold(ground_truth))
+        answer = final_answer(response, gold)
+        where = answer.mark if answer else ""
+        if gold_letters(gold) is not None:
+            rungs = [("choice", score.status.value)]
+        elif score.pred and gold:
+            verdict = compare(score.pred, gold)
+            rungs = [(rung, "passed on") for rung in RUNGS[: RUNGS.index(verdict.rung)]]
+            rungs.append((verdict.rung, verdict.outcome))
+    return Explanation(scorer=name, score=score, where=where, rungs=tuple(rungs), facts=facts)
 
 
 def explain_miss(
@@ -158,18 +147,20 @@ def explain_miss(
     }
     others: list[Setting] = [(other, {}) for other, has in marks.items() if has and other != name]
     deadline = time.monotonic() + MAX_SECONDS
-    readings: list[OtherReading] = []
-    for settings in (own, others):
-        for other, values in () if readings else settings[:MAX_CALLS]:
+
+    def right_readings(settings: Sequence[Setting]) -> Iterator[OtherReading]:
+        for other, values in settings[:MAX_CALLS]:
             if time.monotonic() > deadline:
-                break
+                return
             try:
                 with open_other(other, values) as opened:
                     result = call_scorer(opened, response, ground_truth)
             except UsageError:  # the options exclude each other, or a package is not installed
                 continue
             if isinstance(result, Score) and result.correct:
-                readings.append(OtherReading(other, values, result.pred))
+                yield OtherReading(other, values, result.pred)
+
+    readings = [*right_readings(own)] or [*right_readings(others)]
     if not readings and time.monotonic() > deadline:
         advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
     else:
@@ -244,12 +235,10 @@ def _reason(
     if name != "math":
         why = _STATUS_REASONS.get(score.status, "")
         return f"{_quote(score.pred)} was read; the gold is {gold}.{why}"
-    exact_gold = gold_answer(ground_truth)
-    answer = final_answer(response, exact_gold)
-    place = f" {_PLACES[answer.mark]}" if answer else ""
-    if answer and answer.mark == "box" and len(boxes(text_after_thought(response))) > 1:
+    place = f" {_PLACES[explanation.where]}" if explanation.where else ""
+    if explanation.where == "box" and len(boxes(text_after_thought(response))) > 1:
         place = r" in the last run of \boxed{}"
-    why = _math_reason(score.pred, exact_gold)
+    why = _math_reason(score.pred, gold_answer(accept_gold(ground_truth)), explanation.rungs[-1][1])
     return f"{_quote(score.pred)} was read{place}; the gold is {gold}. {why}"
 
 
@@ -291,17 +280,17 @@ def reading_rule(name: str, scorer: Scorer) -> str:
     return f"{name} reads {rows[1][1]}"
 
 
-def _math_reason(pred: str, gold: str) -> str:
+def _math_reason(pred: str, gold: str, outcome: str) -> str:
     """Return in words how both sides were parsed, and why they are not equal."""
     if gold_letters(gold) is not None:
         return "The gold is a choice, so the letters are compared."
-    pred_node, gold_node = _value(pred), _value(gold)
+    readings = map(parse_answer, (pred, gold))
+    pred_node, gold_node = (reading.value if reading else None for reading in readings)
     if gold_node is None:
         return "The gold cannot be parsed as mathematics, so only the same text equals it."
     gold_words = f"the gold is {_describe_tree(gold_node)}"
     if pred_node is None:
         return f"The answer cannot be parsed as mathematics; {gold_words}."
-    outcome = compare(pred, gold).outcome
     if outcome == "ambiguous":
         difference = "the answer states several values, the gold one"
     elif outcome == "unreadable":

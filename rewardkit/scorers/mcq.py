@@ -69,10 +69,8 @@ def score(
     """
     if type(ground_truth) is not str or len(ground_truth) > 1:
         ground_truth = accept_gold(ground_truth, several=True)
-    if mode == "dianjin":
-        return _score_dianjin(response, ground_truth)
     if mode != "strict":
-        raise invalid_value_error(score, "mode", mode)
+        return _score_dianjin(response, ground_truth, mode)
     row_options = extra_info.get("options") if extra_info else None
     if letter := _unambiguous_box(response, row_options):
         if letter == ground_truth:
@@ -127,8 +125,10 @@ def _is_option_letter(letter: str, options: Any) -> bool:
     )
 
 
-def _score_dianjin(response: str, ground_truth: str) -> Score:
+def _score_dianjin(response: str, ground_truth: str, mode: str) -> Score:
     """Judge a response by DianJin's rule, whose box ends at the first brace."""
+    if mode != "dianjin":
+        raise invalid_value_error(score, "mode", mode)
     answers = texts_between(response, "<answer>", "</answer>")
     is_tagged = len(answers) == 1 == len(texts_between(response, "<think>", "</think>"))
     boxes = texts_between(answers[0], "\\boxed{", "}") if is_tagged else []

@@ -65,7 +65,7 @@ def test_every_choice_of_a_rule_scorer_has_a_rule_in_its_table(name):
     first = reading_rule(name, scorer)
     rules = {reading_rule(name, load_scorer(name, **{o: v})) for o, v in other_settings(scorer)}
     assert first.endswith(tuple("abcdefghijklmnopqrstuvwxyz0123456789`"))
-    assert len(rules - {first}) >= 2
+    assert rules - {first}
     assert reading_rule("math", load_scorer("math")) == ""
 
 
