@@ -59,6 +59,16 @@ def is_row_file(path: Path) -> bool:
     return suffix in ROW_SUFFIXES and not (is_compressed and suffix in (".parquet", ".arrow"))
 
 
+def row_files_below(folder: Path) -> list[Path]:
+    """Return the files of rows in a folder and its folders, by name, but hidden and dropped rows."""
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if is_row_file(file) and file.is_file() and not file.name.endswith(".dropped.jsonl")
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    ]
+
+
 def missing_file(path: Path, kind: str = "file") -> str:
     """Return the message that a `kind` does not exist, with files of similar names beside it."""
     try:

@@ -102,10 +102,7 @@ def saved_splits(folder: Path) -> list[str]:
 
 
 def saved_files(folder: Path) -> list[Path]:
-    """Return the files of a dataset that `save_to_disk` wrote, in the order of its state.json.
-
-    A folder of several splits stands for none of them. `cache-*.arrow` are not data.
-    """
+    """Return the files of a dataset that `save_to_disk` wrote, in the order of its state.json."""
     splits, state = saved_splits(folder), folder / "state.json"
     if len(splits) == 1:
         return saved_files(folder / splits[0])
@@ -113,40 +110,17 @@ def saved_files(folder: Path) -> list[Path]:
         names = " or ".join(str(folder / name) for name in splits)
         raise SourceError(f"{folder}: has several splits. Name the folder of one: {names}.")
     if not state.is_file():
-        shards = sorted(folder.glob("data-*-of-*.arrow"))
-        if not shards:
-            raise SourceError(f"{folder}: a folder without the state.json of a saved dataset.")
-        return _all_shards(shards)
+        raise SourceError(f"{folder}: a folder without the state.json of a saved dataset.")
     try:
-        entries = json.loads(state.read_bytes()).get("_data_files")
-        files = [folder / Path(entry["filename"]).name for entry in entries or ()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        entries = json.loads(state.read_bytes())["_data_files"]
+        files = [folder / Path(entry["filename"]).name for entry in entries]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise SourceError(
             f"{state}: not the state of a dataset that was saved. Copy the folder again."
         ) from error
     for file in files:
         if not file.is_file():
             raise SourceError(f"{file}: missing, but {state.name} names it. Copy the folder again.")
-    return files or _all_shards(sorted(folder.glob("data*.arrow")))
-
-
-def _all_shards(files: list[Path]) -> list[Path]:
-    shards = [re.fullmatch(r"(.+-)\d+(-of-(\d+))", file.stem) for file in files]
-    families = dict.fromkeys(shard.groups() for shard in shards if shard)
-    if len(families) > 1:
-        raise SourceError(
-            f"{files[0].parent}: {files[0].name} and {files[-1].name} are of different datasets. "
-            "Put each into a folder of its own."
-        )
-    names = {file.name for file in files}
-    for start, end, count in families:
-        for number in range(min(int(count), len(names) + 1)):
-            name = f"{start}{number:05d}{end}.arrow"
-            if name not in names:
-                raise SourceError(
-                    f"{files[0].with_name(name)}: missing, but there is {files[0].name}. Copy it "
-                    "here, or give --source one file."
-                )
     return files
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +16,6 @@ from rewardkit.errors import UsageError
 from rewardkit.table import Table
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.base import Dataset
     from rewardkit.preprocess.prep import PrepReport, SplitReport
 
 EXAMPLES = examples(
@@ -143,6 +141,7 @@ def command(
     """
     from rewardkit.dropped_rows import dropped_path
     from rewardkit.parallel import cores
+    from rewardkit.preprocess.column_guess import own_dataset
     from rewardkit.preprocess.prep import prep
 
     file = _data_file(dataset)
@@ -151,13 +150,23 @@ def command(
     opt.require_html_path(
         html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped_path(out)
     )
-    keys = (question_key, answer_key, image_key, data_source)
     extra_columns = [name.strip() for name in (keep or "").split(",") if name.strip()]
     require_sets([] if file else [dataset], load_seconds)
     with progress(f"preparing {dataset}") as advance:
-        source_dataset = _own_dataset(file, out, split, extra_columns, *keys) if file else dataset
         report = prep(
-            source_dataset,
+            own_dataset(
+                file,
+                out,
+                split=split,
+                keep=extra_columns,
+                question_key=question_key,
+                answer_key=answer_key,
+                image_key=image_key,
+                data_source=data_source,
+                warn=warn,
+            )
+            if file
+            else dataset,
             out,
             split=split or year,
             source=file or source,
@@ -213,51 +222,6 @@ def _data_file(dataset: str) -> Path | None:
         fault = content_fault(path)
         raise UsageError(f"{dataset}: {fault or f'not a {suffixes} file.'}")
     return None
-
-
-def _own_dataset(
-    file: Path,
-    out: Path,
-    split: str | None,
-    keep: Sequence[str],
-    question_key: str,
-    answer_key: str,
-    image_key: str | None,
-    data_source: str | None,
-) -> Dataset:
-    from rewardkit.preprocess.card_dataset import dataset_from_file
-    from rewardkit.preprocess.column_guess import (
-        column_notes,
-        has_text,
-        require_columns,
-        sample_rows,
-        unread_options,
-    )
-    from rewardkit.preprocess.source import files_in_path
-    from rewardkit.row_files import saved_splits
-
-    split = split or "train"
-    splits = saved_splits(file) or [split]
-    rows = sample_rows(*files_in_path(file, split if split in splits else splits[0], ()))
-    keys = {"--question-key": question_key, "--answer-key": answer_key, "--image-key": image_key}
-    questions = require_columns(file, rows, keys, out)
-    for note in column_notes(rows, questions, answer_key, keep):
-        warn(f"{file}: {note}")
-    return dataset_from_file(
-        file,
-        question_key=questions,
-        answer_key=answer_key,
-        image_key=image_key,
-        data_source=data_source,
-        unread_options=unread_options(rows, [*questions, answer_key]),
-        noted_columns=frozenset(
-            name
-            for row in rows
-            for name, value in row.items()
-            if (value and not isinstance(value, (str, int, float))) or has_text(name, value)
-        ),
-        split=split,
-    )
 
 
 def _print(report: PrepReport, *, as_json: bool) -> None:

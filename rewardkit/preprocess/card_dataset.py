@@ -7,7 +7,6 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
@@ -58,8 +57,6 @@ def dataset_from_file(
     answer_key: str = "answer",
     image_key: str | None = None,
     data_source: str | None = None,
-    unread_options: Sequence[str] = (),
-    noted_columns: frozenset[str] | None = None,
     split: str = "train",
 ) -> Dataset:
     r"""Return a dataset for the rows of one file; pass it to `prep` together with `source=path`.
@@ -74,8 +71,6 @@ def dataset_from_file(
             that ends with a line `#### 18` or has a box; or a chat, whose last message has the answer.
         image_key: column of the images: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffixes.
-        unread_options: columns with options that are not read.
-        noted_columns: as in `Dataset`.
         split: value of `extra_info.split` in the rows; a `DatasetDict` has splits of its own.
 
     Raises:
@@ -107,9 +102,7 @@ def dataset_from_file(
         splits={name: Split(0, files) for name in saved_splits(path) or [split]},
         maps=(layout,),
     )
-    return replace(
-        dataset_of_card(card), unread_options=tuple(unread_options), noted_columns=noted_columns
-    )
+    return dataset_of_card(card)
 
 
 def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -> Problem | Dropped:

@@ -5,8 +5,8 @@ A guess is never used to read rows. It is printed in a command that the user che
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,16 @@ from rewardkit.file_kinds import (
     is_row_file,
     missing_file,
     parquet_fault,
+    row_files_below,
     row_suffix,
     stem_and_suffix,
     table_kind,
     text_fault,
 )
-from rewardkit.preprocess.card_dataset import is_chat, messages_in
+from rewardkit.preprocess.base import Dataset
+from rewardkit.preprocess.card_dataset import dataset_from_file, is_chat, messages_in
 from rewardkit.preprocess.column_map import value_at_path
+from rewardkit.preprocess.source import files_in_path
 from rewardkit.registry import did_you_mean
 from rewardkit.row import Row
 from rewardkit.row_files import BrokenRow, rows_at, saved_splits
@@ -78,14 +81,6 @@ _SCORED_GOLD_NAMES = frozenset({"ground_truth", "gts", "gold"})
 _VERL_COLUMNS = frozenset({"data_source", "prompt", "reward_model"})
 
 
-@dataclass(frozen=True)
-class ColumnGuess:
-    """The likely columns of a file, as dotted paths; "" where none is likely."""
-
-    question: str
-    answer: str
-
-
 def sample_rows(*files: Path) -> list[Row]:
     """Return the first rows of files with all their columns, up to one that cannot be read.
 
@@ -96,12 +91,12 @@ def sample_rows(*files: Path) -> list[Row]:
     return [row for row in rows if not isinstance(row, BrokenRow)]
 
 
-def guess_columns(rows: Sequence[Row]) -> ColumnGuess:
-    """Return the likely columns of the question and of the answer, by their names and values."""
+def guess_columns(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the likely columns of the question and of the answer as dotted paths; "" for none."""
     values = _columns(rows)
     if are_verl_rows(rows):
         golds = (path for path in values if path.startswith("reward_model.ground_truth"))
-        return ColumnGuess("prompt", next(golds, ""))
+        return "prompt", next(golds, "")
     question = _best({path: _question_points(path, column) for path, column in values.items()})
     questions = values.get(question, [])
     answers = {path: _answer_points(path, c) for path, c in values.items() if c != questions}
@@ -110,7 +105,7 @@ def guess_columns(rows: Sequence[Row]) -> ColumnGuess:
     has_answer = bool(answer) and _name_points(answer, _ANSWER_NAMES) > 0
     if not has_answer and any(chat[-1][0] == "assistant" for chat in chats):
         answer = question
-    return ColumnGuess(",".join(_question_parts(question, answer, values)), answer)
+    return ",".join(_question_parts(question, answer, values)), answer
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
@@ -140,6 +135,47 @@ def _question_parts(question: str, answer: str, columns: Mapping[str, Sequence[A
 def are_verl_rows(rows: Sequence[Row]) -> bool:
     """Return whether rows have the columns that verl reads."""
     return bool(rows) and rows[0].keys() >= _VERL_COLUMNS
+
+
+def own_dataset(
+    file: Path,
+    out: Path,
+    *,
+    split: str | None,
+    keep: Sequence[str],
+    question_key: str,
+    answer_key: str,
+    image_key: str | None,
+    data_source: str | None,
+    warn: Callable[[str], object],
+) -> Dataset:
+    """Return the dataset of a user's file or folder, and warn about text in it that no row will have.
+
+    Raises:
+        DataError: the first rows lack a column; the message has the likely command.
+    """
+    split = split or "train"
+    splits = saved_splits(file) or [split]
+    rows = sample_rows(*files_in_path(file, split if split in splits else splits[0], ()))
+    keys = {"--question-key": question_key, "--answer-key": answer_key, "--image-key": image_key}
+    questions = require_columns(file, rows, keys, out)
+    for note in column_notes(rows, questions, answer_key, keep):
+        warn(f"{file}: {note}")
+    items = [item for row in rows for item in row.items()]
+    return replace(
+        dataset_from_file(
+            file,
+            question_key=questions,
+            answer_key=answer_key,
+            image_key=image_key,
+            data_source=data_source,
+            split=split,
+        ),
+        unread_options=tuple(unread_options(rows, [*questions, answer_key])),
+        noted_columns=frozenset(
+            name for name, value in items if value and not isinstance(value, (int, float))
+        ),
+    )
 
 
 def column_notes(
@@ -309,15 +345,16 @@ def require_columns(
     own = (column for column in missing.values() if column not in ("question", "answer"))
     near = "".join(did_you_mean(column, names) for column in own)
     column_list = ", ".join(names[:MAX_COLUMNS]) + (", ..." if len(names) > MAX_COLUMNS else "")
-    likely = {**_likely_keys(file, rows), "--image-key": ""}
-    keys_of_command = {
-        option: likely[option] if option in missing else key for option, key in keys.items() if key
+    likely = _likely_keys(file, rows)
+    keys_of_command = likely | {
+        option: likely.get(option, "") if option in missing else key
+        for option, key in keys.items()
+        if key
     }
     if unknown := " and ".join(option for option, key in keys_of_command.items() if not key):
         advice = f"; no column is likely the one of {unknown}."
     else:
-        command = _prep_command(file, out, keys_of_command | _verl_keys(rows))
-        advice = f". A likely command:\n  {command}"
+        advice = f". A likely command:\n  {_prep_command(file, out, keys_of_command)}"
     raise DataError(
         f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
         f"Name the columns with {' and '.join(missing)}{advice}"
@@ -325,19 +362,16 @@ def require_columns(
 
 
 def _likely_keys(file: Path, rows: Sequence[Row]) -> dict[str, str]:
-    """Return the likely columns by option; raise `DataError` if a row of JSON has several problems."""
-    guess = guess_columns(rows)
+    """Return the likely options; raise `DataError` if a row of JSON has several problems."""
+    question, answer = guess_columns(rows)
     if rows and row_suffix(file) in (".json", ".jsonl", ".ndjson"):
-        _require_single_problem(file, rows[0], guess.question)
-    return {"--question-key": guess.question, "--answer-key": guess.answer}
-
-
-def _verl_keys(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the options that keep prompts and reward key, if rows are those of verl's own scripts."""
-    if not are_verl_rows(rows):
-        return {}
-    sources = {str(row.get("data_source")) for row in rows}
-    return {"--template": "none"} | ({"--data-source": sources.pop()} if len(sources) == 1 else {})
+        _require_single_problem(file, rows[0], question)
+    keys = {"--question-key": question, "--answer-key": answer}
+    if are_verl_rows(rows):  # of verl's own scripts: prompts and reward key stay
+        keys["--template"] = "none"
+        sources = {str(row.get("data_source")) for row in rows}
+        keys |= {"--data-source": sources.pop()} if len(sources) == 1 else {}
+    return keys
 
 
 def _prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
@@ -366,8 +400,8 @@ def require_parquet(name: str) -> None:
             f"{file}: this is {kind} with responses, not a parquet of rows. Run this:\n"
             f"  rewardkit score {shlex.quote(str(file))}"
         )
-    keys = _likely_keys(file, rows) | _verl_keys(rows)
-    command = _prep_command(file, file.with_name(f"{stem_and_suffix(file)[0]}.parquet"), keys)
+    out = file.with_name(f"{stem_and_suffix(file)[0]}.parquet")
+    command = _prep_command(file, out, _likely_keys(file, rows))
     raise DataError(f"{file}: this is {kind}, not parquet. Run this first:\n  {command}")
 
 
@@ -377,11 +411,9 @@ def _require_single_problem(file: Path, row: Row, question: str) -> None:
     outer = "."
     for name in question.split("."):
         items = list(holder.values()) if isinstance(holder, Mapping) else holder
-        if (
-            name.isdigit()
-            and isinstance(items, list)
-            and len(items) > 1
-            and all(map(_is_row, items))
+        is_number = name.isdigit() and isinstance(items, list) and len(items) > 1
+        if is_number and all(
+            isinstance(i, Mapping) and not {"role", "from"} & i.keys() for i in items
         ):
             out = file.with_name(f"{stem_and_suffix(file)[0]}-rows.jsonl")
             source, jq = shlex.quote(str(file)), f"jq -c {shlex.quote(f'{outer}[]')}"
@@ -392,11 +424,6 @@ def _require_single_problem(file: Path, row: Row, question: str) -> None:
                 f"its own, and use the new file:\n  {command} > {shlex.quote(str(out))}"
             )
         holder, outer = value_at_path(holder, name), f'{outer.rstrip(".")}."{name}"'
-
-
-def _is_row(item: object) -> bool:
-    """Return whether an item of a list is an object, and no message of a chat."""
-    return isinstance(item, Mapping) and not {"role", "from"} & item.keys()
 
 
 def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
@@ -415,7 +442,7 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
             require_parquet(str(path))
             parquets.append(path)
             continue
-        files = [file for file in sorted(path.rglob("*")) if _is_data(file.relative_to(path), file)]
+        files = row_files_below(path)
         inside = [file for file in files if file.suffix.lower() == ".parquet"]
         if not inside:
             if saved_splits(path) or (path / "state.json").is_file():
@@ -431,9 +458,3 @@ def parquet_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         if counts[file.resolve()] > 1:
             raise UsageError(f"{file} is given twice.")
     return parquets, others
-
-
-def _is_data(inner: Path, file: Path) -> bool:
-    is_hidden = any(part.startswith(".") for part in inner.parts)
-    is_dropped = file.name.endswith(".dropped.jsonl")
-    return is_row_file(file) and file.is_file() and not is_hidden and not is_dropped

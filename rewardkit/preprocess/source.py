@@ -21,6 +21,7 @@ from rewardkit.file_kinds import (
     is_row_file,
     missing_file,
     require_regular_file,
+    row_files_below,
     row_suffix,
 )
 from rewardkit.preprocess.card import Card
@@ -114,14 +115,7 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         if files := sorted(folder.glob(layout)):
             return tuple(files)
     split_name = re.compile(rf"(?:^|[-_.]){re.escape(split)}(?:[-_.]|$)")
-    paths = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if split_name.search(file.stem)
-        and is_row_file(file)
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    ]
+    paths = [file for file in row_files_below(folder) if split_name.search(file.stem)]
     suffix = min(map(row_suffix, paths), key=ROW_SUFFIXES.index, default="")
     files = [file for file in paths if row_suffix(file) == suffix]
     if len({file.parent for file in files}) > 1:
@@ -131,8 +125,6 @@ def _files_in_folder(folder: Path, split: str, layouts: Sequence[str]) -> tuple[
         )
     if files:
         return tuple(files)
-    if any(saved.glob("data-*-of-*.arrow")):  # of `save_to_disk`, without state.json
-        return tuple(saved_files(saved))
     if splits := saved_splits(folder):
         raise SourceError(f"{folder}: no split {split!r}. Add --split {' or '.join(splits)}.")
     expected = "".join(f"{layout} or " for layout in layouts)

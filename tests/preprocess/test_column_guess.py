@@ -6,7 +6,6 @@ import pytest
 
 from rewardkit.errors import DataError
 from rewardkit.preprocess.column_guess import (
-    ColumnGuess,
     column_notes,
     guess_columns,
     require_columns,
@@ -42,8 +41,8 @@ def require(file, question, answer, image, out):
 )  # fmt: skip
 def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer):
     rows = [row | ({"id": place} if "id" in row else {}) for place in range(3)]
-    assert guess_columns([row]) == ColumnGuess(question, answer)
-    assert guess_columns(rows).question == question
+    assert guess_columns([row]) == (question, answer)
+    assert guess_columns(rows)[0] == question
 
 
 @every(
@@ -65,7 +64,7 @@ def test_a_constant_column_and_a_label_of_the_row_are_no_answers():
         {"q": f"What is {n}+1?", "result": "math", "value": str(n + 1), "level": n}
         for n in range(9)
     ]
-    assert guess_columns(rows) == ColumnGuess("q", "value")
+    assert guess_columns(rows) == ("q", "value")
 
 
 def test_missing_columns_are_one_message_with_a_command_to_paste(tmp_path):
@@ -170,7 +169,7 @@ def test_no_part_of_a_question_is_left_out_of_the_guess_and_no_system_message_is
     row, question
 ):
     rows = [{name: text.format(n) for name, text in row.items()} for n in range(5)]
-    assert guess_columns(rows).question == question
+    assert guess_columns(rows)[0] == question
 
 
 def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_message():
@@ -179,9 +178,9 @@ def test_the_question_of_a_chat_is_its_user_s_message_also_after_a_system_messag
         [*system * (n % 2), {"from": "human", "value": f"{n}+1?"}, {"from": "gpt", "value": f"{n + 1}"}]
         for n in range(4)
     ]  # fmt: skip
-    assert guess_columns([{"c": chat} for chat in chats]) == ColumnGuess("c", "c")
+    assert guess_columns([{"c": chat} for chat in chats]) == ("c", "c")
     rows = [{"c": chat, "answer": str(n)} for n, chat in enumerate(chats)]
-    assert guess_columns(rows) == ColumnGuess("c", "answer")
+    assert guess_columns(rows) == ("c", "answer")
 
 
 def test_text_that_no_row_will_have_is_named_with_the_options_that_keep_it():

@@ -226,7 +226,8 @@ def test_a_saved_dataset_dict_is_prepared_by_its_splits(tmp_path, cli):
     for split, size in (("train", 2), ("test", 1)):
         folder = tmp_path / "my.saved" / split
         write_file(folder / "data-00000-of-00001.arrow", table.slice(0, size))
-        (folder / "state.json").write_text("{}")
+        state = '{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}'
+        (folder / "state.json").write_text(state)
     (tmp_path / "my.saved/dataset_dict.json").write_text("{}")
 
     def prep(*options):
