@@ -20,16 +20,16 @@ COMPRESSIONS = (".gz", ".zst")
 #: The suffixes of files of rows.
 ROW_SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 
-#: What the first bytes of a file say, the suffix that the command wants, and what to do.
+#: What the first bytes of a file say, and what to do.
 _SIGNATURES = (
-    (rb"\x1f\x8b", ".gz", "a gzip archive. Unpack it with `{rename}gunzip {file}`."),
-    (rb"\x28\xb5\x2f\xfd", ".zst", "a zstd archive. Unpack it with `{rename}zstd -d {file}`."),
-    (rb"BZh", ".bz2", "a bzip2 archive. Unpack it with `{rename}bunzip2 {file}`."),
-    (rb"\xfd7zXZ", ".xz", "an xz archive. Unpack it with `{rename}unxz {file}`."),
-    (rb"\s*<(?i:!doctype|html|head|\?xml)", "", "a web page: its download failed. Download the file again."),
-    (rb"\xd0\xcf\x11\xe0", ".xls", "an Excel workbook. Save it as CSV UTF-8 first."),
-    (rb"PK\x03\x04", ".zip", "a zip archive. Unpack it with `unzip {file}`."),
-    (rb"version https://git-lfs", "", "a pointer of Git LFS, not the file itself. Run git lfs pull in its repository, or download the file again."),
+    (rb"\x1f\x8b", "a gzip archive. Run `gunzip < {file} > {out}` and use the new file."),
+    (rb"\x28\xb5\x2f\xfd", "a zstd archive. Run `zstd -d < {file} > {out}` and use the new file."),
+    (rb"BZh", "a bzip2 archive. Run `bunzip2 < {file} > {out}` and use the new file."),
+    (rb"\xfd7zXZ", "an xz archive. Run `unxz < {file} > {out}` and use the new file."),
+    (rb"\s*<(?i:!doctype|html|head|\?xml)", "a web page: its download failed. Download the file again."),
+    (rb"\xd0\xcf\x11\xe0", "an Excel workbook. Save it as CSV UTF-8 first."),
+    (rb"PK\x03\x04", "a zip archive. Unpack it with `unzip {file}`."),
+    (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself. Run git lfs pull in its repository, or download the file again."),
 )  # fmt: skip
 _JSON_LINE = re.compile(rb"\s*\{[^\n]*\}\s*(?:\n\s*\{|\Z)")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
@@ -101,14 +101,13 @@ def read_prefix(path: Path) -> bytes:
 
 def content_fault(path: Path) -> str:
     """Return what a file is that nothing can read as it stands, and what to do; "" if it may be fine."""
-    prefix, name = read_prefix(path), path.suffix.lower()
-    for start, suffix, advice in _SIGNATURES:
-        is_known = re.match(start, prefix) and not (prefix[:2] == b"PK" and name == ".xlsx")
-        if is_known or (suffix == ".xls" and prefix[:2] == b"PK" and name == ".xlsx"):
-            archive = path if name == suffix else Path(f"{path}{suffix}")
-            rename = "" if archive == path else f"mv {quote(str(path))} {quote(str(archive))} && "
-            return f"this is {advice.format(file=quote(str(archive)), rename=rename)}"
-    return ""
+    prefix = read_prefix(path)
+    if path.suffix.lower() == ".xlsx" and prefix.startswith(b"PK"):
+        return "this is an Excel workbook. Save it as CSV UTF-8 first."
+    advice = next((advice for start, advice in _SIGNATURES if re.match(start, prefix)), "")
+    stem, suffix = stem_and_suffix(path)
+    out = path.with_name(f"{stem}-unpacked{suffix}")
+    return advice and f"this is {advice.format(file=quote(str(path)), out=quote(str(out)))}"
 
 
 def parquet_fault(path: Path) -> str:
@@ -151,6 +150,8 @@ def text_fault(path: Path) -> str:
 def encoding_fault(path: Path) -> str:
     """Return in which encoding other than UTF-8 a text is and what to do; "" for UTF-8."""
     encoding = text_encoding(read_prefix(path))
+    if encoding == "UTF-8":
+        return ""
     if encoding is None:
         return (
             "the text is not UTF-8. Convert it: iconv -f ENCODING -t UTF-8, with the encoding of the "
@@ -158,8 +159,7 @@ def encoding_fault(path: Path) -> str:
         )
     out = path.with_name(f"{path.stem}-utf8{path.suffix}")
     command = f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > {quote(str(out))}"
-    fault = f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
-    return "" if encoding == "UTF-8" else fault
+    return f"the text is {encoding}, not UTF-8. Run `{command}` and use the new file."
 
 
 def lines_fault(path: Path) -> str:

@@ -10,8 +10,8 @@ it out would change the training.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from numbers import Integral, Real
 from string import ascii_uppercase
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
@@ -102,13 +102,11 @@ def _omitted_fields(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
 
 def _struct(fields: Mapping[str, Any], name: str, prefix: str = "") -> Mapping[str, Any]:
     value = fields.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (Mapping, NoneType)):
         raise DataError(
             f"{prefix}{name} is {_kind(value)}, but verl reads a struct. Write a struct."
         )
-    return value
+    return value or {}
 
 
 def _require_unset(fields: Mapping[str, Any], prefix: str, names: Sequence[str]) -> None:
@@ -167,10 +165,10 @@ def _turn_values(info: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _whole(value: Any) -> int | None:
     """Return a value as an int64, or None. pandas turns an index with gaps into floats."""
-    if isinstance(value, bool) or not isinstance(value, (Integral, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    number = int(value) if isinstance(value, Integral) or value.is_integer() else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
+    is_whole = -(2**63) <= value < 2**63 and int(value) == value
+    return int(value) if is_whole else None
 
 
 def _options(value: Any) -> list[str]:
@@ -179,7 +177,7 @@ def _options(value: Any) -> list[str]:
         letters = [name for name in sorted(value) if not is_blank(value[name])]
         in_order = letters == list(ascii_uppercase[: len(letters)])
         value = [value[name] for name in letters] if in_order else None
-    options = list(map(_text, value)) if isinstance(value, list) else []
+    options = [_text(option) for option in value] if isinstance(value, list) else []
     return [option for option in options if option is not None] if None not in options else []
 
 
@@ -202,11 +200,9 @@ def _images(value: Any) -> list[dict[str, Any]]:
 
 def _text(value: Any) -> str | None:
     """Return text, or the text of a number; "" for null and NaN, None for other values."""
-    if hasattr(value, "dtype") and not isinstance(value, Real) and not value.shape:
-        value = value.item()  # np.bool_ is not a Real
-    if isinstance(value, (str, Real, Decimal)):
+    if isinstance(value, (str, int, float, Decimal, NoneType)):
         return "" if is_blank(value) else str(value)
-    return "" if value is None else None
+    return None
 
 
 def _kind(value: Any) -> str:

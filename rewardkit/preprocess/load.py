@@ -159,9 +159,12 @@ def set_names(card: Card) -> list[str]:
     return [set_name(card, split) for split in card.splits]
 
 
-def known_names() -> list[str]:
-    """Return the names of all datasets and their splits; of plug-ins, which are not imported, the former."""
-    datasets = registry.known("datasets")
+def known_names(start: str = "") -> list[str]:
+    """Return the names of all datasets and their splits; of plug-ins, which are not imported, the former.
+
+    With a `start`, only those of the datasets whose names may begin so are read.
+    """
+    datasets = [d for d in registry.known("datasets") if d.startswith(start) or start.startswith(d)]
     names = [(d, *(() if is_plugin(d) else set_names(card_of(load_dataset(d))))) for d in datasets]
     return list(dict.fromkeys(chain.from_iterable(names)))
 

@@ -156,34 +156,37 @@ def mix(
         if [path.resolve() for path in paths].count(part.path.resolve()) > 1:
             raise UsageError(f"{part.path} is named twice. Name it once, with one weight.")
     require_absent(out, overwrite=overwrite)
-    schemas, available = list[pa.Schema](), list[int]()
+    schemas, sizes = list[pa.Schema](), list[int]()
     for part in parts:
         with open_parquet(part.path) as file:
             schemas.append(file.schema_arrow)
-            available.append(int(file.metadata.num_rows))
-        if not available[-1]:
+            sizes.append(int(file.metadata.num_rows))
+        if not sizes[-1]:
             raise DataError(f"{part.path}: the file has no rows. Leave it out of the mix.")
     has_weights = any(part.weight is not None for part in parts)
     weights = [
         (1.0 if has_weights else float(size)) if part.weight is None else part.weight
-        for part, size in zip(parts, available, strict=True)
+        for part, size in zip(parts, sizes, strict=True)
     ]
-    most = min(floor(size / share) for share, size in zip(shares(weights), available, strict=True))
+    fractions = shares(weights)
+    most = min(floor(size / fraction) for fraction, size in zip(fractions, sizes, strict=True))
     counts = share_out(weights, most if rows is None else rows)
-    sizes = list(zip(parts, counts, available, strict=True))
-    lacking = [entry for entry in sizes if entry[1] > entry[2]]
+    reports = tuple(
+        MixPartReport(path, weight, float(fraction), size, count, ceil(count / size))
+        for path, weight, fraction, size, count in zip(
+            paths, weights, fractions, sizes, counts, strict=True
+        )
+    )
+    lacking = [part for part in reports if part.times > 1]
     if not any(counts) or (lacking and not oversample):
-        part, count, size = lacking[0] if lacking else (parts[0], 1, available[0])
+        short = (lacking or reports)[0]
         remedy = f"--rows {most}, or " if most else ""
         raise UsageError(
-            f"{part.path} has {size:,} rows, but the mix needs {count:,} of them. With these shares a "
-            f"mix has at most {most:,} rows. Use {remedy}--rows N with --oversample to repeat rows."
+            f"{short.path} has {short.available:,} rows, but the mix needs {short.rows or 1:,} of them. "
+            f"With these shares a mix has at most {most:,} rows. Use {remedy}--rows N with "
+            "--oversample to repeat rows."
         )
-    reports = [
-        MixPartReport(part.path, weight, float(share), size, count, ceil(count / size))
-        for weight, share, (part, count, size) in zip(weights, shares(weights), sizes, strict=True)
-    ]
-    report = MixReport(out, seed, tuple(reports))
+    report = MixReport(out, seed, reports)
     schema = mix_schema(dict(zip(paths, schemas, strict=True)))
     metadata = {
         "rewardkit": VERSION,

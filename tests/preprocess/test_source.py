@@ -62,7 +62,7 @@ def test_a_row_of_json_without_a_column_of_the_row_before_has_a_null(tmp_path, n
         ("x.jsonl", b'{"Q": 1}\n', r"x.jsonl:1: has no 'q'; it has Q. Did you mean 'Q'"),
         ("x.csv", "q,题\n1,几\n".encode("gbk"), r"x.csv: the text is GBK, not UTF-8. Run `iconv"),
         ("x.csv", "q,a\n1,2\n".encode("utf-16"), r"x.csv: the text is UTF-16, not UTF-8"),
-        ("x.jsonl", b"\x1f\x8b\x08", r"x.jsonl:1: this is a gzip archive. Unpack it with `mv"),
+        ("x.jsonl", b"\x1f\x8b\x08", r"x.jsonl:1: this is a gzip archive. Run `gunzip <"),
         ("x.parquet", b"PAR1", r"x.parquet: not a readable parquet file"),
         ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow file"),
     ],

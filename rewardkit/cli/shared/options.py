@@ -33,7 +33,7 @@ def complete_set(incomplete: str) -> list[str]:
     """Return the names of datasets and sets that begin as the word does."""
     from rewardkit.preprocess.load import known_names
 
-    return _matching(known_names(), incomplete)
+    return _matching(known_names(incomplete), incomplete)
 
 
 def complete_sets(incomplete: str) -> list[str]:
