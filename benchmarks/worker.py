@@ -17,13 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from rewardkit.isolate import child_process
 from rewardkit.isolate.child_process import ChildTimeoutError
-from rewardkit.isolate.function import IsolatedFunction, Reply, start_function
+from rewardkit.isolate.function import IsolatedFunction, Reply
 from rewardkit.isolate.serve import Limits
 
 TARGETS = """
@@ -76,7 +75,7 @@ def isolated() -> IsolatedFunction:
     """Return the targets in a process of their own."""
     limits = Limits(cpu_seconds=CPU_SECONDS)
     load = import_module("bench_targets").load
-    return IsolatedFunction(partial(start_function, load, (), "bench_targets", limits), limits)
+    return IsolatedFunction(load, (), "bench_targets", limits)
 
 
 def time_kills(

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
 from rewardkit.scorers.gold import alternatives, another_answer
+from rewardkit.scorers.right_score import PLAIN_FORMS, AnswerForm
 
 #: A `hole` rewards a wrong answer, a `miss` no right one, and `conduct` is how a scorer behaves.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]
@@ -36,28 +37,13 @@ class AuditRow:
     extra_info: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class AnswerForm:
-    """A way to state an answer: the text before it and the text after it."""
+_BARE, _HASH, _BOX, _ANSWER, _SAYS = PLAIN_FORMS
 
-    name: str
-    before: str
-    after: str = ""
-
-    def __call__(self, answer: str) -> str:
-        """Return a response that states the answer."""
-        return f"{self.before}{answer}{self.after}"
-
-
-#: The common forms. `bare` is the answer alone.
+#: The common forms; those with tags leave out the reasoning.
 FORMS = (
-    AnswerForm("hash", "#### "),
-    AnswerForm("box", r"\boxed{", "}"),
-    AnswerForm("answer", "Answer: "),
-    AnswerForm("tag", "<answer>", "</answer>"),
+    *(_HASH, _BOX, _ANSWER, AnswerForm("tag", "<answer>", "</answer>")),
     AnswerForm("tag box", r"<think></think><answer>\boxed{", "}</answer>"),
-    AnswerForm("says", "The answer is ", "."),
-    AnswerForm("bare", ""),
+    *(_SAYS, _BARE),
 )
 
 

@@ -17,7 +17,6 @@ from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduc
 from rewardkit.audit.holes import HOSTILE_TEXT
 from rewardkit.audit.model import (
     FORMS,
-    AnswerForm,
     Attack,
     AttackResult,
     AuditReport,
@@ -32,6 +31,7 @@ from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
+from rewardkit.scorers.right_score import AnswerForm
 from rewardkit.text import row_count
 
 #: The score of a call that returned none: less than any score.

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from inspect import iscoroutine, iscoroutinefunction, signature, unwrap
 from math import isfinite
@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.audit.model import AnswerForm, AuditRow
+from rewardkit.audit.model import AuditRow
 from rewardkit.errors import ScorerExitedError, call_catching
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import (
@@ -28,12 +28,12 @@ from rewardkit.isolate.function import (
     Outcome,
     Reply,
     place_in_stacks,
-    start_function,
 )
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import Status, as_text, error_text, spec_of, to_verl
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import VERL_PARAMETERS
+from rewardkit.scorers.right_score import AnswerForm, own_form
 from rewardkit.scorers.score import RewardResult
 
 #: Calls at a time, and calls that never return.
@@ -44,9 +44,6 @@ THREADS_FACTOR = 12
 
 #: Larger rewards are out of range: none is in use.
 MAX_SANE_SCORE = 10.0
-
-#: The answer with which a scorer's `respond` is called to learn its form.
-ANSWER_MARK = "@ANSWER@"
 
 #: The response, gold, data_source and extra_info of a call, and whether texts have another type.
 Call: TypeAlias = dict[str, Any]
@@ -102,16 +99,13 @@ class ScorerProcess:
         self.spec, self.options, self.seconds = spec, dict(options), seconds
         limits = Limits(seconds=THREADS_FACTOR * seconds, load_seconds=load_seconds)
         arguments = spec, self.options
-        self._function = IsolatedFunction(
-            partial(start_function, load_audited, arguments, spec, limits, is_quiet=True), limits
-        )
+        self._function = IsolatedFunction(load_audited, arguments, spec, limits, is_quiet=True)
 
     def __enter__(self) -> "ScorerProcess":  # noqa: PYI034 - Self needs Python 3.11; no subclass
         """Start the process, so that a scorer that does not load is reported at once."""
         self._function.start()
         form, self.signature_error, self.asks_server, self.is_async = self._function.greeting
-        before, mark, after = (form or "").partition(ANSWER_MARK)
-        self.form = AnswerForm("its own", before, after) if mark else None
+        self.form = AnswerForm(*form) if form else None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -195,9 +189,10 @@ def load_audited(spec: str, options: Mapping[str, Any]) -> Loaded:
         """Return the outcome of a call, or the scores of several in their order."""
         return await asyncio.wrap_future(threads.submit(observer.answer, request))
 
-    form = declared.respond(ANSWER_MARK) if declared.respond else None
-    error = _signature_error(function, options)
-    return Loaded(call, (form, error, declared.asks_server, iscoroutinefunction(function)))
+    form, error = own_form(scorer), _signature_error(function, options)
+    return Loaded(
+        call, (form and astuple(form), error, declared.asks_server, iscoroutinefunction(function))
+    )
 
 
 def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:

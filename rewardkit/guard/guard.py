@@ -26,9 +26,7 @@ from rewardkit.isolate.function import (
     IsolatedFunction,
     Outcome,
     Reply,
-    StartedFunction,
     place_in_stacks,
-    start_function,
 )
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.redact import process_redactor
@@ -219,7 +217,8 @@ class Guard:
         is_near = bool(beside) and near.is_file() and not Path(path).is_file()
         self.reward = f"{near}:{function}" if is_near else reward
         self.settings, self.is_async = settings, is_async
-        self.function = IsolatedFunction(self._start, settings)
+        arguments = self.reward, dict(settings.options)
+        self.function = IsolatedFunction(load_reward, arguments, self.reward, settings)
         self._constants: dict[str, Any] = {}
         self._breaker = Breaker(settings.stop_share)
 
@@ -273,10 +272,6 @@ class Guard:
             outcome = await self.function.call_async(outcome)
         return self._result(outcome, sample, start)
 
-    def _start(self) -> StartedFunction:
-        options = {**self.settings.options, **self._constants}
-        return start_function(load_reward, (self.reward, options), self.reward, self.settings)
-
     def _request(self, call: Mapping[str, Any]) -> bytes:
         """Return the pickled arguments to send with this call; the others are kept for all calls.
 
@@ -293,6 +288,7 @@ class Guard:
         constants = {name: call[name] for name in call.keys() - plain.keys()}
         if any(self._constants.get(name) is not value for name, value in constants.items()):
             self._constants = constants
+            self.function.arguments = self.reward, {**self.settings.options, **constants}
             self.close()
         return pickle.dumps(plain)
 

@@ -50,9 +50,6 @@ STACKS_SECONDS = 0.2
 #: Bytes of one reply.
 MAX_REPLY_BYTES = 1 << 28
 
-#: The reason for ending a process that sends something other than replies.
-STRAY_OUTPUT = "it wrote to the socket of its replies"
-
 # The path of this process is set before any import, because a folder may have a `select.py`.
 _MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child import main; main()"
 
@@ -71,8 +68,7 @@ class ChildCrashError(Exception):
 class ChildProcess:
     """A process that runs `serve(channel)` of a module, in a session of its own.
 
-    After a `ChildTimeoutError` or a `ChildCrashError` the process is closed. A process that cannot
-    be started is one that has crashed.
+    A process that cannot be started is one that has crashed.
 
     Args:
         module: the module to run; its `serve` gets a `child.Channel`.
@@ -145,9 +141,9 @@ class ChildProcess:
     def exchange(
         self, request: Any, seconds: float, deadline: Callable[[], float] | None = None
     ) -> Any:
-        """Send a request and return the reply to it. An interrupted exchange ends the process.
+        """Send a request and return its reply, until the deadline if there is one, else within `seconds`.
 
-        See `send` and `receive`; without a deadline of its own, the reply has what remains of `seconds`.
+        An exchange that is interrupted, or fails, ends the process. See `send` and `receive`.
         """
         end, is_complete = monotonic() + seconds, False
         try:
@@ -178,27 +174,23 @@ class ChildProcess:
             raise self._crash() from error
 
     def receive(self, deadline: Callable[[], float]) -> Any:
-        """Return the next reply. The deadline, by `time.monotonic`, may change meanwhile.
+        """Return the reply to a request. The deadline, by `time.monotonic`, may change meanwhile.
 
         Raises:
             ChildTimeoutError: no reply arrived before the deadline.
             ChildCrashError: the process ended, or sent something other than a reply.
         """
-        offset = 0
-        while (end := self._buffer.find(b"\n", offset)) < 0:
-            offset = len(self._buffer)
+        replies = list[Any]()
+        while not replies:
             seconds = deadline() - monotonic()
             # Poll even after the deadline, because this process may have been slow.
-            if self._readable.poll(max(0.0, min(seconds, POLL_SECONDS)) * 1000):
-                self._read()
+            if self.has_reply(max(0.0, min(seconds, POLL_SECONDS))):
+                replies = self.receive_all()
             elif seconds <= 0:
-                self.close()
                 raise ChildTimeoutError
-            elif self._process.poll() is not None and not self._readable.poll(0):
+            elif self._process.poll() is not None and not self.has_reply(0):
                 raise self._crash()  # the second poll: its last reply may have just arrived
-        line = self._buffer[:end]
-        del self._buffer[: end + 1]
-        return self._parse(line)
+        return replies[0]
 
     def has_reply(self, seconds: float) -> bool:
         """Wait for these seconds; return whether a reply has arrived, or the process has ended."""
@@ -214,21 +206,25 @@ class ChildProcess:
         Raises:
             ChildCrashError: the process ended, or sent something other than a reply.
         """
-        self._read()
-        *lines, rest = self._buffer.split(b"\n")
-        self._buffer = bytearray(rest)
-        return [self._parse(line) for line in lines]
-
-    def _parse(self, line: bytearray) -> Any:
         try:
-            return json.loads(line.decode("ascii"))
+            piece = self._socket.recv(1 << 16)
+        except OSError:  # reset by the process, or closed at the exit of this one
+            piece = b""
+        if not piece or len(self._buffer) > MAX_REPLY_BYTES:
+            raise self._crash()
+        self._buffer += piece
+        if b"\n" not in piece:
+            return []
+        *lines, self._buffer = self._buffer.split(b"\n")
+        try:
+            return [json.loads(line.decode("ascii")) for line in lines]
         except (ValueError, RecursionError):
             raise self.stray_output() from None
 
     def stray_output(self) -> ChildCrashError:
         """End a process that sent something other than replies. Return the error to raise."""
         self.close()
-        return ChildCrashError(STRAY_OUTPUT)
+        return ChildCrashError("it wrote to the socket of its replies")
 
     def time_out(self) -> ChildTimeoutError:
         """End a process that takes too long. Return the error with the stacks of its threads."""
@@ -256,15 +252,6 @@ class ChildProcess:
         code = self._process.wait()
         self._exit_text = exit_text(code if status < 0 else os.waitstatus_to_exitcode(status))
         return self._exit_text
-
-    def _read(self) -> None:
-        try:
-            piece = self._socket.recv(1 << 16)
-        except OSError:  # reset by the process, or closed at the exit of this one
-            piece = b""
-        if not piece or len(self._buffer) > MAX_REPLY_BYTES:
-            raise self._crash()
-        self._buffer += piece
 
     def _crash(self) -> ChildCrashError:
         """Return the error for a process that has ended, or has closed its socket and is ending."""

@@ -71,7 +71,7 @@ MAX_THREADS = 100
 
 _HEADING = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
-_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in .*$', re.MULTILINE)
 
 #: Beginnings of the names of files that import a registered module.
 _OWN_FILES = (str(Path(__file__).parents[1]), str(Path(importlib.__file__).parent), "<")
@@ -97,12 +97,12 @@ class Reply(NamedTuple):
     value: Any
 
 
+#: File and line of a frame of a stack.
+_Frame: TypeAlias = tuple[str, str]
+
 #: How a call ends: with a reply, a `CallError`, `ChildTimeoutError` or `ChildCrashError`, or with what
 #: was raised when its process was started.
 Outcome: TypeAlias = Reply | Exception
-
-#: A process, the greeting of its loader, and whether its function is a coroutine function.
-StartedFunction: TypeAlias = tuple[ChildProcess, Any, bool]
 
 
 class _Call:
@@ -178,18 +178,37 @@ class _Worker:
 class IsolatedFunction:
     """A function in child processes, which start when they are needed. Any thread may call it.
 
+    A call for which no process can be started has the reason as its outcome, see `start`.
+
     Attributes:
+        arguments: arguments of the loader in processes that start from now on.
         greeting: what its loader returned beside it; None before a process has been started.
         is_async: whether it is a coroutine function; False before a process has been started.
         usual_seconds: the duration of a call; until it is known, each is sent alone.
     """
 
-    def __init__(self, start: Callable[[], StartedFunction], limits: Limits) -> None:
-        """Keep what starts a process, as `loading.start_function` does.
+    def __init__(
+        self,
+        load: Callable[..., Loaded],
+        arguments: Sequence[Any],
+        name: str,
+        limits: Limits,
+        *,
+        environment: Mapping[str, str] | None = None,
+        is_quiet: bool = False,
+    ) -> None:
+        """Prepare the processes of a function.
 
-        What it raises is the outcome of the calls that wait for the process.
+        Args:
+            load: loads the function there; a function of a module, which is imported there.
+            arguments: arguments of `load`, which can be pickled.
+            name: `file.py:attribute` or a registered name, for messages.
+            limits: the limits of the function.
+            environment: environment variables to add to those of this process.
+            is_quiet: whether to discard what the file prints.
         """
-        self._start, self._limits = start, limits
+        self.arguments, self._load, self._name, self._limits = arguments, load, name, limits
+        self._environment, self._is_quiet = environment, is_quiet
         self.greeting: Any = None
         self.is_async = False
         self._reset()
@@ -205,10 +224,43 @@ class IsolatedFunction:
         """Start a process now.
 
         Raises:
-            RewardkitError: the function does not load.
+            SourceError: there is no such file.
+            UsageError: the file does not load in time, or it ends the process.
+            RewardkitError: as the loader raises it.
         """
-        process, self.greeting, self.is_async = self._start()
-        self._start_thread(process)
+        worker = _Worker(self.start_process())
+        self._workers.append(worker)
+        self._start_thread(partial(self._serve, worker))
+
+    def start_process(self) -> ChildProcess:
+        """Start a process that has loaded the function; see `start`."""
+        file, limits = self._name.partition(":")[0], self._limits
+        if file.endswith(".py") and not Path(file).is_file():
+            raise SourceError(f"{file}: no such file.")
+        process = ChildProcess(
+            "rewardkit.isolate.serve", environment=self._environment, is_quiet=self._is_quiet
+        )
+        start_deadline = monotonic() + START_TIMEOUT_SECONDS
+
+        def deadline() -> float:
+            start, number = process.mark
+            load_deadline = start + limits.load_seconds + GRACE_SECONDS
+            return load_deadline if number == LOAD_MARK else start_deadline
+
+        try:
+            request = self._load, self.arguments, self._name, limits
+            problem, reply, is_async = process.exchange(request, START_TIMEOUT_SECONDS, deadline)
+        except (ChildTimeoutError, ChildCrashError) as error:
+            hint = "; REWARDKIT_DEBUG=1 shows its output" if self._is_quiet else ""
+            message = f"{self._name}: its process ended while it was imported ({error}){hint}."
+            if isinstance(error, ChildTimeoutError) or process.stacks:
+                message = timeout_message(process.stacks, self._name, limits.load_seconds)
+            raise UsageError(message) from None
+        if problem:
+            process.close()
+            raise getattr(errors, problem)(reply)
+        self.greeting, self.is_async = reply, is_async
+        return process
 
     def call(self, request: Any, seconds: float | None = None) -> Outcome:
         """Return the outcome of a request that can be pickled, within its own timeout. Never raises."""
@@ -286,7 +338,7 @@ class IsolatedFunction:
                         break
                     worker.send(self._next_calls())
             if self._waiting and not self._workers:
-                self._start_thread()
+                self._start_worker()
 
     def _next_calls(self) -> list[_Call]:
         room = MAX_BATCH if self.is_async else int(BATCH_SECONDS / max(self.usual_seconds, 1e-6))
@@ -309,33 +361,38 @@ class IsolatedFunction:
             self._waiting.extendleft(reversed(again))
             calls.clear()
 
-    def _start_thread(self, process: ChildProcess | None = None) -> None:
+    def _start_worker(self) -> None:
         if not self._is_starting:
             self._is_starting = True
-            arguments = process, self._closings
-            threading.Thread(target=self._run, args=arguments, daemon=True).start()
+            self._start_thread(self._run)
 
-    def _run(self, process: ChildProcess | None, closings: int) -> None:
-        """Start a process, and take its replies until it has ended, in a thread of its own."""
-        started = (process, self.greeting, self.is_async) if process else call_catching(self._start)
+    def _start_thread(self, work: Callable[[int], None]) -> None:
+        threading.Thread(target=work, args=[self._closings], daemon=True).start()
+
+    def _run(self, closings: int) -> None:
+        """Start a process and take its replies, in a thread of its own."""
+        started = call_catching(self.start_process)
         with self._lock:
             self._is_starting = False
             if isinstance(started, Exception):
                 while self._waiting:
                     self._waiting.popleft().end(started)
                 return
-            process, self.greeting, self.is_async = started
-            worker = _Worker(process)
+            worker = _Worker(started)
             self._workers.append(worker)
+        self._serve(worker, closings)
+
+    def _serve(self, worker: _Worker, closings: int) -> None:
+        """Take the replies of a process until it has ended, in a thread of its own."""
         try:
             while not (late := worker.late_calls()):
                 self._send_waiting()
                 self._take_replies(worker)
-            error: Exception = process.time_out()
+            error: Exception = worker.process.time_out()
         except ChildCrashError as crash:
             # Its traceback would keep this frame, and the descriptors of the process, alive.
             late, error = worker.running_calls(), crash.with_traceback(None)
-        process.close()
+        worker.process.close()
         with self._lock:
             self._workers.remove(worker)
             for call in late if self._closings == closings else ():
@@ -359,67 +416,7 @@ class IsolatedFunction:
         with self._lock:  # a fast function needs one more only while a call of it takes long
             is_slow = self.usual_seconds > BATCH_SECONDS or not has_reply
             if is_slow and self._has_late_call() and len(self._workers) < most:
-                self._start_thread()
-
-
-class _Frame(NamedTuple):
-    """A line of a stack: file, line and function."""
-
-    file: str
-    line: str
-    function: str
-
-
-def start_function(
-    load: Callable[..., Loaded],
-    arguments: Sequence[Any],
-    name: str,
-    limits: Limits,
-    *,
-    environment: Mapping[str, str] | None = None,
-    is_quiet: bool = False,
-) -> StartedFunction:
-    """Start a child process that loads a function, for an `IsolatedFunction`.
-
-    Args:
-        load: loads the function there; a function of a module, which is imported there.
-        arguments: arguments of `load`, which can be pickled.
-        name: `file.py:attribute` or a registered name, for messages.
-        limits: the limits of the function.
-        environment: environment variables to add to those of this process.
-        is_quiet: whether to discard what the file prints.
-
-    Raises:
-        SourceError: there is no such file.
-        UsageError: the file does not load in time, or it ends the process.
-        RewardkitError: as `load` raises it.
-    """
-    file = name.partition(":")[0]
-    if file.endswith(".py") and not Path(file).is_file():
-        raise SourceError(f"{file}: no such file.")
-    process = ChildProcess("rewardkit.isolate.serve", environment=environment, is_quiet=is_quiet)
-    start_deadline = monotonic() + START_TIMEOUT_SECONDS
-
-    def deadline() -> float:
-        start, number = process.mark
-        return (
-            start + limits.load_seconds + GRACE_SECONDS if number == LOAD_MARK else start_deadline
-        )
-
-    try:
-        request = load, arguments, name, limits
-        problem, reply, is_async = process.exchange(request, START_TIMEOUT_SECONDS, deadline)
-    except (ChildTimeoutError, ChildCrashError) as error:
-        if isinstance(error, ChildTimeoutError) or process.stacks:
-            message = timeout_message(process.stacks, name, limits.load_seconds)
-            raise UsageError(message) from None
-        hint = "; REWARDKIT_DEBUG=1 shows its output" if is_quiet else ""
-        message = f"{name}: its process ended while it was imported ({error}){hint}."
-        raise UsageError(message) from None
-    if problem:
-        process.close()
-        raise getattr(errors, problem)(reply)
-    return process, reply, is_async
+                self._start_worker()
 
 
 def timeout_message(stacks: str, name: str, seconds: float) -> str:
@@ -428,16 +425,15 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
     text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
     threads = _THREAD.split(text)
     # The main thread is the last one, unless there are too many.
-    frames = _frames(threads[-1]) if len(threads) <= MAX_THREADS else []
+    frames = _FRAME.findall(threads[-1]) if len(threads) <= MAX_THREADS else []
     frame = _user_frame(frames, file)
     advice = "Fix the file, or raise --load-seconds if it is only slow."
     if frame is None:
         return f"{name}: not imported within {seconds:g} s. {advice}"
-    path = file if file.endswith(".py") else frame.file
-    inner = "" if frames[0] == frame else f" (in {frames[0].file}:{frames[0].line})"
-    return (
-        f"{path}:{frame.line}: the import stood at this line{inner} after {seconds:g} s. {advice}"
-    )
+    (own, line), (innermost, inner_line) = frame, frames[0]
+    path = file if file.endswith(".py") else own
+    inner = "" if frames[0] == frame else f" (in {innermost}:{inner_line})"
+    return f"{path}:{line}: the import stood at this line{inner} after {seconds:g} s. {advice}"
 
 
 def place_in_stacks(error: ChildTimeoutError, name: str) -> str:
@@ -449,12 +445,7 @@ def place_in_stacks(error: ChildTimeoutError, name: str) -> str:
 
 def line_in_stacks(stacks: str, file: str) -> str:
     """Return the innermost line of a file in stacks that `faulthandler` wrote; "" without one."""
-    frame = _user_frame(_frames(stacks), file)
-    return frame.line if frame else ""
-
-
-def _frames(stacks: str) -> list[_Frame]:
-    return [_Frame(*match.groups()) for match in _FRAME.finditer(stacks)]
+    return (_user_frame(_FRAME.findall(stacks), file) or ("", ""))[1]
 
 
 def _user_frame(frames: Sequence[_Frame], file: str) -> _Frame | None:
@@ -462,6 +453,7 @@ def _user_frame(frames: Sequence[_Frame], file: str) -> _Frame | None:
     if file.endswith(".py"):
         path = os.path.abspath(file)  # noqa: PTH100 - removes `..`, too
     else:
-        path = next((f.file for f in reversed(frames) if not f.file.startswith(_OWN_FILES)), "")
+        files = (frame[0] for frame in reversed(frames))
+        path = next((each for each in files if not each.startswith(_OWN_FILES)), "")
     name = path.encode("ascii", "backslashreplace").decode()  # as `faulthandler` writes it
-    return next((frame for frame in frames if os.path.normpath(frame.file) == name), None)
+    return next((frame for frame in frames if os.path.normpath(frame[0]) == name), None)

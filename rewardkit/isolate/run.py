@@ -15,10 +15,10 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from rewardkit.isolate.child import Channel
-from rewardkit.isolate.child_process import ChildProcess, ChildTimeoutError
+from rewardkit.isolate.child_process import ChildProcess
 
-#: Seconds between two polls of the process, and between SIGTERM and SIGKILL.
-POLL_SECONDS, GRACE_SECONDS = 0.3, 3.0
+#: Seconds between SIGTERM and SIGKILL.
+GRACE_SECONDS = 3.0
 
 
 class CommandResult(NamedTuple):
@@ -58,10 +58,7 @@ def run(
     end = time.monotonic() + seconds
     try:
         process.send((list(words), text, {**os.environ, **environment}, log), seconds)
-        while not process.has_reply(POLL_SECONDS):
-            if time.monotonic() > end or should_end():
-                raise ChildTimeoutError
-        return CommandResult(*process.receive(lambda: end))
+        return CommandResult(*process.receive(lambda: 0.0 if should_end() else end))
     finally:
         end_session(process.session)
         process.close()
@@ -109,8 +106,8 @@ def serve(channel: Channel) -> None:
         except OSError as error:
             channel.send([1, "", f"{words[0]}: {error.strerror}"])
             return
-        texts = ["", ""]
+        outputs = ["", ""]
         for i, output in enumerate((stdout, stderr)) if not log else ():
             output.seek(0)
-            texts[i] = output.read().decode("utf-8", "replace")
-    channel.send([process.returncode, *texts])
+            outputs[i] = output.read().decode("utf-8", "replace")
+    channel.send([process.returncode, *outputs])

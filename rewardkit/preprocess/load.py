@@ -71,13 +71,12 @@ def require_dataset_loads(dataset: str, load_seconds: float) -> None:
 
     A dataset runs in this process, where an import that hangs could not be ended.
     """
-    from rewardkit.isolate.function import start_function
+    from rewardkit.isolate.function import IsolatedFunction
     from rewardkit.isolate.serve import Limits
 
     target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
     limits = Limits(load_seconds=load_seconds)
-    process, _, _ = start_function(_load_in_child, (dataset, target), dataset, limits)
-    process.close()
+    IsolatedFunction(_load_in_child, (dataset, target), dataset, limits).start_process().close()
 
 
 def _load_in_child(name: str, target: str) -> Loaded:

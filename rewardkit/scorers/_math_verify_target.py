@@ -5,11 +5,11 @@ cached function pickles only where its module can be imported.
 """
 
 import os
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from rewardkit.errors import MissingPackageError
-from rewardkit.isolate.function import IsolatedFunction, start_function
+from rewardkit.isolate.function import IsolatedFunction
 from rewardkit.isolate.serve import Limits, Loaded
 
 #: Memory for a response, in MiB, and processes: calls that run at once.
@@ -29,16 +29,8 @@ def isolated(seconds: float) -> IsolatedFunction:
         workers=MAX_WORKERS,
     )
     # SymPy's results depend on the order of sets, which depends on the seed of the hash.
-    start = partial(
-        start_function,
-        load,
-        (),
-        "math_verify",
-        limits,
-        environment={"PYTHONHASHSEED": "0"},
-        is_quiet=True,
-    )
-    return IsolatedFunction(start, limits)
+    environment = {"PYTHONHASHSEED": "0"}
+    return IsolatedFunction(load, (), "math_verify", limits, environment=environment, is_quiet=True)
 
 
 def load() -> Loaded:

@@ -6,6 +6,7 @@ A response that takes too long, or that ends the process, costs its own score an
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -19,7 +20,6 @@ from rewardkit.isolate.function import (
     IsolatedFunction,
     Outcome,
     Reply,
-    start_function,
 )
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import (
@@ -36,11 +36,11 @@ from rewardkit.scorers.base import (
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
 from rewardkit.scorers.right_score import (
+    AnswerForm,
     GoldRow,
     ScoreAll,
     learn_right,
     own_form,
-    response_in_form,
 )
 from rewardkit.scorers.score import RightRule
 
@@ -101,14 +101,10 @@ class IsolatedScorer:
         self.rule: RightRule | None = None
         self._failures, self._has_replied = 0, False
         limits = Limits(seconds=seconds, load_seconds=load_seconds, workers=workers)
-        arguments = name, dict(options)
-        self._function = IsolatedFunction(
-            partial(start_function, load_isolated, arguments, name, limits), limits
-        )
+        self._function = IsolatedFunction(load_isolated, (name, dict(options)), name, limits)
         self._function.start()
         summary, self.other_settings, form = self._function.greeting
-        respond = partial(response_in_form, form, "") if form else None
-        ScorerSpec(self, summary, respond)  # for `spec_of`
+        ScorerSpec(self, summary, AnswerForm(*form) if form else None)  # for `spec_of`
 
     def __call__(
         self, response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None
@@ -178,7 +174,8 @@ def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
             raise result
         return [*result]
 
-    return Loaded(call, [spec_of(scorer).summary, settings, own_form(scorer)])
+    form = own_form(scorer)
+    return Loaded(call, [spec_of(scorer).summary, settings, form and astuple(form)])
 
 
 def is_built_in(name: str) -> bool:

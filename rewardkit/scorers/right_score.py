@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
@@ -29,20 +30,37 @@ ScoreAll: TypeAlias = Callable[
     [Sequence[tuple[str, str, Mapping[str, Any]]]], Iterable[Score | Exception]
 ]
 
-#: A form of an answer: the text before the reasoning, before the answer, and after it.
-AnswerForm: TypeAlias = tuple[str, str, str]
 
-_FORMS: tuple[AnswerForm, ...] = (
-    ("", "", ""),
-    ("", "#### ", ""),
-    ("", "\\boxed{", "}"),
-    ("", "Answer: ", ""),
-    ("", "The answer is ", "."),
-    ("<think>", "</think> <answer>", "</answer>"),
-    ("<think>", "</think> <answer>\\boxed{", "}</answer>"),
-    ("<think>\n", "\n</think>\n<answer>\n", "\n</answer>"),  # open-r1
-    ("<think>\n", "\n</think>\n\n\\boxed{", "}"),
-    ("<reasoning>\n", "\n</reasoning>\n<answer>\n", "\n</answer>\n"),
+@dataclass(frozen=True)
+class AnswerForm:
+    """A way to state an answer: the text before and after it, and what opens the reasoning."""
+
+    name: str
+    before: str
+    after: str = ""
+    opening: str = ""
+
+    def __call__(self, answer: str, reasoning: str = "") -> str:
+        """Return a response that states the answer, perhaps after reasoning."""
+        lines = reasoning if self.opening or not reasoning else f"{reasoning}.\n"
+        return f"{self.opening}{lines}{self.before}{answer}{self.after}"
+
+
+#: The common forms without reasoning of their own. The first is the answer alone.
+PLAIN_FORMS = (
+    AnswerForm("bare", ""),
+    AnswerForm("hash", "#### "),
+    AnswerForm("box", "\\boxed{", "}"),
+    AnswerForm("answer", "Answer: "),
+    AnswerForm("says", "The answer is ", "."),
+)
+_FORMS = (
+    *PLAIN_FORMS,
+    AnswerForm("tag", "</think> <answer>", "</answer>", "<think>"),
+    AnswerForm("tag box", "</think> <answer>\\boxed{", "}</answer>", "<think>"),
+    AnswerForm("open-r1", "\n</think>\n<answer>\n", "\n</answer>", "<think>\n"),
+    AnswerForm("think box", "\n</think>\n\n\\boxed{", "}", "<think>\n"),
+    AnswerForm("reasoning", "\n</reasoning>\n<answer>\n", "\n</answer>\n", "<reasoning>\n"),
 )
 
 #: The answer with which `respond` is called to learn its form.
@@ -83,7 +101,7 @@ def own_form(scorer: Scorer) -> AnswerForm | None:
     respond = spec_of(scorer).respond
     text = call_catching(respond, _MARK) if respond else None
     before, mark, after = text.partition(_MARK) if isinstance(text, str) else ("", "", "")
-    return ("", before, after) if mark else None
+    return AnswerForm("its own", before, after) if mark else None
 
 
 def learn_right(
@@ -99,7 +117,7 @@ def learn_right(
     Raises:
         NeverAnswersError: the reward runs in a process of its own and fails on every call.
     """
-    all_forms = (*_FORMS, form) if form else _FORMS
+    all_forms: tuple[AnswerForm, ...] = (*_FORMS, form) if form else _FORMS
     forms, trials, sources = all_forms, [], set()
     for gold, info in _distinct_golds(rows):
         trial = _try_gold(score_all, forms, gold, info)
@@ -168,9 +186,7 @@ def _try_gold(
         ]
 
     short = [
-        response_in_form(form, _SHORT if form[0] else "", answer)
-        for answer in (right, wrong)
-        for form in forms
+        form(answer, _SHORT if form.opening else "") for answer in (right, wrong) for form in forms
     ]
     results = call([*short, ""])
     of_wrong = results[len(forms) :]
@@ -187,7 +203,7 @@ def _try_gold(
     rights = [ours for ours, _, _ in read]
     for reasoning in _LONG if read else ():
         answers = [*((form, right) for _, _, form in read), (read[-1][2], wrong)]
-        long = call([response_in_form(form, reasoning, answer) for form, answer in answers])
+        long = call([form(answer, reasoning) for form, answer in answers])
         results += long
         wrongs += [result.score for result in long[-1:] if result]
         known = [result.score for result in long[:-1] if result]
@@ -199,10 +215,3 @@ def _try_gold(
     has_own = any(score.status is not Status.SCORED for score in scores)
     states = has_own and all(score.correct is not None for score in scores)
     return _GoldTrial(tuple(rights), tuple(wrongs), states, tuple(form for _, _, form in read))
-
-
-def response_in_form(form: AnswerForm, reasoning: str, answer: str) -> str:
-    """Return a response in a form, perhaps with reasoning."""
-    before, mark, after = form
-    lines = reasoning if before or not reasoning else f"{reasoning}.\n"
-    return f"{before}{lines}{mark}{answer}{after}"

@@ -7,11 +7,12 @@ import pytest
 from rewardkit.audit import audit, conduct
 from rewardkit.audit import rows as rows_module
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.model import FORMS, AnswerForm, AttackResult, ScorerProfile, Target, grade
+from rewardkit.audit.model import FORMS, AttackResult, ScorerProfile, Target, grade
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.run import check_behaviour
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.card import read_card
+from rewardkit.scorers.right_score import AnswerForm
 
 
 def row(question, gold, **extra):

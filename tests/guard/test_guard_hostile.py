@@ -123,8 +123,8 @@ def test_an_argument_that_cannot_be_pickled_or_unpickled_costs_its_own_sample(ne
     bad = {3: unpicklable, 7: Unloadable(), 8: Unloadable()}
     calls = [call(n, value=bad[n]) if n in bad else call(n) for n in range(40)]
     starts = []
-    start = guard._start
-    guard.function._start = lambda: starts.append(1) or start()
+    start = guard.function.start_process
+    guard.function.start_process = lambda: starts.append(1) or start()
     with ThreadPoolExecutor(40) as pool:
         results = list(pool.map(lambda each: guard.compute_score(**each), calls))
     for number, result in enumerate(results):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from rewardkit.errors import UsageError
 from rewardkit.isolate import child_process
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import CallError, IsolatedFunction, Reply, start_function
+from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
 from rewardkit.isolate.serve import Limits
 from tests.tables import every
 
@@ -59,8 +58,8 @@ def isolate(tmp_path_factory, monkeypatch):
 
     def isolated(*, is_forked=False, **limits):
         limits, load = Limits(**limits), importlib.import_module("targets").load
-        start = partial(start_function, load, (is_forked,), f"{folder}/targets.py:run", limits)
-        functions.append(IsolatedFunction(start, limits))
+        name = f"{folder}/targets.py:run"
+        functions.append(IsolatedFunction(load, (is_forked,), name, limits))
         return functions[-1]
 
     yield isolated
@@ -146,17 +145,15 @@ def test_a_daemonic_process_and_a_fork_have_processes_of_their_own(isolate):
 #: A process that starts an idle child and one in a loop, forks, and prints their numbers.
 CALLER = """
 import os, signal, sys, threading, time
-from functools import partial
 import targets
 from rewardkit.isolate.function import IsolatedFunction
-from rewardkit.isolate.function import start_function
 from rewardkit.isolate.serve import Limits
 for name in ("SIGPROF", "SIGALRM", "SIGCHLD"):
     signal.signal(getattr(signal, name), signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF, signal.SIGALRM})
 def isolate(seconds):
     limits = Limits(seconds=seconds, cpu_seconds=0.1 if seconds == 0.2 else 0)
-    return IsolatedFunction(partial(start_function, targets.load, (False,), "targets", limits), limits)
+    return IsolatedFunction(targets.load, (False,), "targets", limits)
 late = isolate(0.2)
 for name in ("loop", "sleep"):
     print(type(late.call((name, 60))).__name__, flush=True)
