@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -32,13 +32,12 @@ from rewardkit.cli.shared.options import (
 from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, require_sets
 from rewardkit.errors import UsageError
 from rewardkit.table import Table
-from rewardkit.text import printable
 
 if TYPE_CHECKING:
-    from rewardkit.checks.check import CheckReport, FilesReport, OptionalChecks
+    from rewardkit.checks.check import CheckReport, FilesReport
     from rewardkit.checks.overlap import Overlap
+    from rewardkit.checks.row_stats import TokenCounter
     from rewardkit.launch.request import LaunchRequest
-    from rewardkit.preprocess.eval_sets import EvalSets
     from rewardkit.preprocess.source import Hub
 
 EXAMPLES = examples(
@@ -53,10 +52,14 @@ EXAMPLES = examples(
     "rewardkit check my.yaml --strict",
 )
 
-#: The parameters that a recipe uses.
-RECIPE_PARAMETERS = frozenset(
-    {"files", "settings", "load_seconds", "strict", "verl_version", "lang"}
-)
+#: Files that are left out, and pairs of files with common prompts, that are named.
+MAX_NAMES = 5
+
+#: Overlaps and near misses that are printed; the page has more.
+MAX_EXAMPLES = 3
+
+#: Words of each text that are printed of a near miss.
+MAX_WORDS = 8
 
 
 def command(
@@ -153,14 +156,14 @@ def command(
     """
     from rewardkit.launch.recipe import built_in
 
-    name = str(files[0])
+    recipe = str(files[0])
     is_file_of_recipe = files[0].suffix in {".yaml", ".yml"}
-    if len(files) == 1 and (is_file_of_recipe or (not files[0].exists() and name in built_in())):
-        opt.require_unused(ctx, "a recipe", RECIPE_PARAMETERS)
-        request = read_launch_request(name, settings, verl_version=verl_version)
+    if len(files) == 1 and (is_file_of_recipe or (not files[0].exists() and recipe in built_in())):
+        used = {"files", "settings", "load_seconds", "strict", "verl_version", "lang"}
+        opt.require_unused(ctx, "a recipe", used)
+        request = read_launch_request(recipe, settings, verl_version=verl_version)
         _check_recipe(request, load_seconds, strict=strict, lang=lang, as_json=as_json)
-        return
-    from rewardkit.checks.check import check, check_files
+    from rewardkit.checks.check import OptionalChecks, check, check_files
     from rewardkit.dropped_rows import dropped_path
     from rewardkit.preprocess.column_guess import parquet_files
 
@@ -179,14 +182,17 @@ def command(
     outs = {"out": out, "dropped": dropped_path(out) if out else None}
     opt.require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer, **outs)
     parquets, others = parquet_files(files)
-    warn_of_other_files(others)
+    _warn_of(others)
     name = scorer or "auto"
     with (
         prints_to_stderr(),
         _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
     ):
-        extras = _optional_checks(
-            _read_sets(sets, hub, load_seconds), threshold, tokenizer, max_prompt_length
+        extras = OptionalChecks(
+            **_eval_sets(sets, hub, load_seconds),
+            threshold=threshold,
+            count_tokens=_counter(tokenizer),
+            max_tokens=max_prompt_length,
         )
 
         def check_file(file: Path, earlier_prompts: dict[bytes, str] | None = None) -> CheckReport:
@@ -219,14 +225,14 @@ def command(
             print_json(report_json(report))
         else:
             print_file(report, lang=lang)
-        if out and report.rows:
+        if out:
             _print_output(report, out, as_json=as_json)
         raise typer.Exit(report.exit_code)
 
 
 def _check_recipe(
     request: LaunchRequest, load_seconds: float, *, strict: bool, lang: str, as_json: bool
-) -> None:
+) -> NoReturn:
     """Check everything that is known before a launch, and print it."""
     from rewardkit.launch.request import plan_from_request
     from rewardkit.launch.verl.releases import release_notice
@@ -242,8 +248,7 @@ def _check_recipe(
         print_json({"ok": not is_fatal, **values})
     else:
         print_preflight(preflight, err=False, lang=lang)
-    if is_fatal:
-        raise typer.Exit(1)
+    raise typer.Exit(int(is_fatal))
 
 
 def _names_of_sets(against: list[str] | None, load_seconds: float) -> list[str]:
@@ -255,13 +260,25 @@ def _names_of_sets(against: list[str] | None, load_seconds: float) -> list[str]:
     return names
 
 
-def _read_sets(names: list[str], hub: Hub, load_seconds: float) -> EvalSets | None:
+def _eval_sets(names: list[str], hub: Hub, load_seconds: float) -> dict[str, Any]:
+    """Return the arguments of `OptionalChecks` that are the evaluation sets."""
+    from rewardkit.checks.overlap import index_items
     from rewardkit.preprocess.eval_sets import names_all, read_eval_sets
 
     if not names:
-        return None
+        return {}
     broken = load_cards(load_seconds)[1] if any(map(names_all, names)) else {}
-    return read_eval_sets(names, hub=hub, broken=broken)
+    sets = read_eval_sets(names, hub=hub, broken=broken)
+    return {"against": index_items(sets.items), "missing_sets": sets.missing}
+
+
+def _counter(tokenizer: str | None) -> TokenCounter | None:
+    from rewardkit.checks.row_stats import token_counter
+
+    if tokenizer is None:
+        return None
+    with activity(f"loading the tokenizer {tokenizer}"):
+        return token_counter(tokenizer)
 
 
 @contextmanager
@@ -293,6 +310,8 @@ def _judging(
 
 
 def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
+    if not report.rows:
+        return
     if not report.kept:
         warn(f"error: all rows have findings: {out} is not written.")
         return
@@ -305,39 +324,7 @@ def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 
 
-def _optional_checks(
-    sets: EvalSets | None,
-    threshold: float,
-    tokenizer: str | None,
-    max_prompt_length: int | None,
-) -> OptionalChecks:
-    from rewardkit.checks.check import OptionalChecks
-    from rewardkit.checks.overlap import index_items
-    from rewardkit.checks.row_stats import token_counter
-
-    with activity(f"loading the tokenizer {tokenizer}") if tokenizer else nullcontext():
-        count_tokens = token_counter(tokenizer) if tokenizer else None
-    return OptionalChecks(
-        against=index_items(sets.items) if sets else None,
-        missing_sets=sets.missing if sets else {},
-        threshold=threshold,
-        count_tokens=count_tokens,
-        max_tokens=max_prompt_length,
-    )
-
-
-#: Files that are left out, and pairs of files with common prompts, that are named.
-MAX_NAMES = 5
-
-#: Overlaps and near misses that are printed; the page has more.
-MAX_EXAMPLES = 3
-
-#: Words of each text that are printed of a near miss.
-MAX_WORDS = 8
-
-
-def warn_of_other_files(others: list[Path]) -> None:
-    """Say which data files in folders are not checked because they are not parquets."""
+def _warn_of(others: list[Path]) -> None:
     if others:
         more = f" and {len(others) - MAX_NAMES} more" if len(others) > MAX_NAMES else ""
         names = ", ".join(map(str, others[:MAX_NAMES]))
@@ -352,7 +339,15 @@ def report_json(report: CheckReport) -> dict[str, Any]:
 
 def print_file(report: CheckReport, *, lang: str, with_aspects: bool = True) -> None:
     """Print the findings of a file, what was checked, overlaps and lengths."""
-    _print_findings(report, lang)
+    from rewardkit.checks.check_page import example_table, rule_table
+    from rewardkit.glossary.lookup import chinese_rules
+
+    echo(f"{report.path}: {report.verdict()}.")
+    for note in filter(None, (*report.stats.notes(), report.right)):
+        print_wrapped(note)
+    if not report.ok:
+        print_table(example_table(report))
+        print_table(rule_table(report, chinese_rules()) if lang == "zh" else rule_table(report))
     if with_aspects:
         _print_aspects(report)
     _print_overlaps(report)
@@ -407,19 +402,6 @@ def _print_shared_prompts(report: FilesReport) -> None:
         )
 
 
-def _print_findings(report: CheckReport, lang: str) -> None:
-    from rewardkit.checks.check_page import example_table, rule_table
-    from rewardkit.glossary.lookup import chinese_rules
-
-    echo(f"{report.path}: {report.verdict()}.")
-    for note in filter(None, (*report.stats.notes(), report.right)):
-        print_wrapped(note)
-    if report.ok:
-        return
-    print_table(example_table(report))
-    print_table(rule_table(report, chinese_rules()) if lang == "zh" else rule_table(report))
-
-
 def _print_aspects(report: CheckReport) -> None:
     print_wrapped(f"Checked: {', '.join(report.checked)}.")
     if report.not_checked:
@@ -452,14 +434,9 @@ def _print_overlaps(report: CheckReport) -> None:
 
 
 def _print_pair(overlap: Overlap, verb: str) -> None:
-    echo(f"\n{printable(f'row {overlap.row} {verb} {overlap.summary}')}")
-    echo(f"  row:  {_one_line(overlap.row_text)}")
-    echo(f"  item: {_one_line(overlap.item_text)}")
+    echo(f"\nrow {overlap.row} {verb} {overlap.summary}")
+    for name, text in (("row: ", overlap.row_text), ("item:", overlap.item_text)):
+        echo(f"  {name} {' '.join(text.split())[:70].rstrip()}")
     if overlap.rule != "copy":
         item, row = (" ".join(words[:MAX_WORDS]) or "-" for words in overlap.differing_words)
         echo(f"  only in the row: {row}; only in the item: {item}")
-
-
-def _one_line(text: str) -> str:
-    """Return the first 70 characters of a text, on one line."""
-    return printable(" ".join(text.split())[:70].rstrip())
