@@ -67,8 +67,9 @@ def command(
     from rewardkit.scorers.isolated import is_built_in, scorer_summary
 
     cards, broken = load_cards(load_seconds)
+    targets = registry.known("scorers")
     scorers = {}
-    for scorer in registry.known("scorers"):
+    for scorer in targets:
         with nullcontext() if is_built_in(scorer) else show_import(scorer):
             scorers[scorer] = scorer_summary(scorer, load_seconds)
     rubrics = {rubric: read_rubric(rubric).summary() for rubric in RUBRICS}
@@ -86,17 +87,18 @@ def command(
         return
     if name in {None, "datasets"}:
         _print_datasets(cards)
-    if name in {None, "scorers"}:
-        print_table(Table(("scorer", "reads"), list(scorers.items()), wrap={"reads"}))
-    if name in {None, "rubrics"}:
-        print_table(Table(("rubric of judge", "asks"), list(rubrics.items()), wrap={"asks"}))
-    if name in {None, "templates"}:
-        templates = [(t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()]
-        print_table(Table(("template", "scorer", "text"), templates, wrap={"text"}))
-    if name in {None, "data_sources"}:
-        names = {target: scorer for scorer, target in registry.known("scorers").items()}
-        pairs = [(source, names.get(target, target)) for source, target in sources.items()]
-        print_table(Table(("data_source", "scorer"), pairs))
+    names = {target: scorer for scorer, target in targets.items()}
+    templates = [(t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()]
+    pairs = [(source, names.get(target, target)) for source, target in sources.items()]
+    tables = {
+        "scorers": Table(("scorer", "reads"), list(scorers.items()), wrap={"reads"}),
+        "rubrics": Table(("rubric of judge", "asks"), list(rubrics.items()), wrap={"asks"}),
+        "templates": Table(("template", "scorer", "text"), templates, wrap={"text"}),
+        "data_sources": Table(("data_source", "scorer"), pairs),
+    }
+    for kind, table in tables.items():
+        if name in {None, kind}:
+            print_table(table)
     for dataset, why in broken.items():
         warn(f"{dataset}: {why}")
 
@@ -122,8 +124,8 @@ def _print_datasets(cards: Sequence[Card]) -> None:
         if members := [card for card in cards if card.use == use]:
             columns = ("dataset", "rows", "gold", "licence")
             title = f"datasets for {use}" if use else "other datasets"
-            may: dict[str, Any] = {"wrap": {"rows", "licence"}, "spare": ("licence", "gold")}
-            print_table(Table(columns, list(_rows(members)), title, **may))
+            rows, wrap, spare = list(_rows(members)), {"rows", "licence"}, ("licence", "gold")
+            print_table(Table(columns, rows, title, wrap=wrap, spare=spare))
     print_wrapped(NOTE)
     for card in cards:
         if card.gated:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from rewardkit.cli.shared.console import TerminatedError, warn
-from rewardkit.cli.shared.help import lazy_group
+from rewardkit.cli.shared.help import LazyGroup
 from rewardkit.errors import BUG_EXIT_CODE, OutputError, RewardkitError
 from rewardkit.redact import process_redactor
 from rewardkit.versions import VERSION
@@ -66,8 +66,16 @@ OLD_COMMANDS = {
     "report": "rewardkit score FILES --html PAGE",
 }
 
+
+class Commands(LazyGroup):
+    """The commands of `rewardkit`."""
+
+    panels = PANELS
+    old = OLD_COMMANDS
+
+
 app = typer.Typer(
-    cls=lazy_group(PANELS, "rewardkit.cli", OLD_COMMANDS),
+    cls=Commands,
     help="Correct, fast and checkable data and rewards for RL with verl.",
     epilog="Exit codes: 0 yes, 1 no, 2 wrong call, 3 input is missing, 4 bad data, 5 output failed.\n"
     "docs/reference/cli.md has the table.",
@@ -145,12 +153,19 @@ class _Stdout(FileIO):
 
 
 class _StreamWithoutSecrets(TextIOWrapper):
-    """A stream for text of which a function hides the secrets."""
+    """A stream in place of another, of whose text a function hides the secrets."""
 
-    hide: Callable[[str], str]
+    def __init__(self, stream: TextIOWrapper, buffer: BinaryIO, hide: Callable[[str], str]) -> None:
+        super().__init__(
+            buffer,
+            encoding=stream.encoding,
+            errors="backslashreplace",  # a lone surrogate in a response is still printed
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        self.hide = hide
 
     def write(self, text: str, /) -> int:
-        """Write a text, its secrets hidden."""
         super().write(self.hide(text))
         return len(text)
 
@@ -171,24 +186,9 @@ def _open_streams() -> None:
     redactor = process_redactor()
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
         raw = BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
-        sys.stdout = _without_secrets(sys.stdout, raw, redactor.data)
+        sys.stdout = _StreamWithoutSecrets(sys.stdout, raw, redactor.data)
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, TextIOWrapper):
-        sys.stderr = _without_secrets(sys.stderr, sys.stderr.buffer, redactor.text)
-
-
-def _without_secrets(
-    stream: TextIOWrapper, buffer: BinaryIO, hide: Callable[[str], str]
-) -> TextIOWrapper:
-    """Return a stream in place of another, whose text a function changes."""
-    new = _StreamWithoutSecrets(
-        buffer,
-        encoding=stream.encoding,
-        errors="backslashreplace",  # a lone surrogate in a response is still printed
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
-    new.hide = hide
-    return new
+        sys.stderr = _StreamWithoutSecrets(sys.stderr, sys.stderr.buffer, redactor.text)
 
 
 def _exit_beside_threads(code: object) -> None:

@@ -35,7 +35,7 @@ CALLS = [
     ("score r.jsonl --scorer gsm8k --scorer math --export x.parquet", 2, "that ends in .jsonl"),
     ("score r.jsonl --set-b method=robust", 2, "--set-b needs a second --scorer"),
     ("score r.jsonl --scorer gsm8k --max-responses 200", 2, "--max-responses needs --html"),
-    ("score r.jsonl --seconds-per-row nan", 2, "nan is not a number of seconds"),
+    ("score r.jsonl --seconds-per-row nan", 2, "nan is not a number"),
     ("score r.jsonl --seconds-per-row 1e300", 2, "--seconds-per-row"),
     ("audit gsm8k --load-seconds -1", 2, "--load-seconds"),
     ("logs train.log --follow --interval inf", 2, "--interval"),

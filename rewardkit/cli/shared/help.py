@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -47,42 +48,34 @@ class PanelGroup(TyperGroup):
         return name, command, rest
 
 
-def lazy_group(
-    panels: Mapping[str, Mapping[str, str]], package: str, old: Mapping[str, str]
-) -> type[PanelGroup]:
-    """Return a class of groups whose commands are imported when they are called.
+class LazyGroup(PanelGroup):
+    """A group of commands whose modules are imported when they are called.
 
-    Args:
+    Attributes:
         panels: the summary of each command, by its panel and its name.
-        package: the package with a module for each command: it has an `app`, or a function
-            `command` and its `EXAMPLES`.
         old: commands of earlier releases, each with what to type instead.
     """
 
-    class LazyGroup(PanelGroup):
-        def __init__(self, **attributes: Any) -> None:
-            super().__init__(**attributes)
-            for panel, summaries in panels.items():
-                for name, summary in summaries.items():
-                    self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
-            self.is_loaded: set[str] = set()
+    panels: ClassVar[Mapping[str, Mapping[str, str]]]
+    old: ClassVar[Mapping[str, str]]
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in old:
-                raise UsageError(f"`rewardkit {cmd_name}` is now `{old[cmd_name]}`.")
-            if cmd_name in self.commands and cmd_name not in self.is_loaded:
-                command: Any = load_command(package, cmd_name)
-                command.rich_help_panel = cast("Any", self.commands[cmd_name]).rich_help_panel
-                self.commands[cmd_name] = command
-                self.is_loaded.add(cmd_name)
-            return super().get_command(ctx, cmd_name)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for panel, summaries in self.panels.items():
+            for name, summary in summaries.items():
+                self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
 
-    return LazyGroup
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; an old name is an error."""
+        if cmd_name in self.old:
+            raise UsageError(f"`rewardkit {cmd_name}` is now `{self.old[cmd_name]}`.")
+        return load_command(cmd_name) if super().get_command(ctx, cmd_name) else None
 
 
-def load_command(package: str, name: str) -> Any:
-    """Import the module of a command and return the command, or its group of commands."""
-    module = import_module(f"{package}.{name.replace('-', '_')}")
+@cache
+def load_command(name: str) -> Any:
+    """Import the module of a command: it has an `app`, or a function `command` and its `EXAMPLES`."""
+    module = import_module(f"rewardkit.cli.{name.replace('-', '_')}")
     if hasattr(module, "app"):
         command: Any = typer.main.get_group(module.app)
     else:

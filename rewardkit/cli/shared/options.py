@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
-from math import isfinite, isnan
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -47,7 +47,8 @@ def complete_against(incomplete: str) -> list[str]:
     from rewardkit.preprocess.load import ALL
 
     before, comma, last = incomplete.rpartition(",")
-    return [*complete_sets(incomplete), *(before + comma + name for name in _matching([ALL], last))]
+    names = [f"{before}{comma}{ALL}"] if ALL.startswith(last) else []
+    return [*complete_sets(incomplete), *names]
 
 
 def complete_scorers(incomplete: str) -> list[str]:
@@ -85,22 +86,16 @@ def argument(text: str, **settings: Any) -> Any:
     return typer.Argument(help=text, **settings)
 
 
-def _require_number(value: float) -> float:
-    if isnan(value):  # it is neither below the least nor above the largest value
-        raise typer.BadParameter("nan is not a number of seconds.")
+def require_finite(value: float | None) -> float | None:
+    """Raise `BadParameter` for NaN, which is within all limits, and infinity."""
+    if value is not None and not isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number.")
     return value
 
 
 def seconds_option(text: str, *, least: float, envvar: str | None = None) -> Any:
     """Return an option in seconds, from `least` to a day, perhaps also an environment variable."""
-    return option(text, min=least, max=86_400, callback=_require_number, envvar=envvar)
-
-
-def require_finite(value: float | None) -> float | None:
-    """Raise `BadParameter` for a score that is NaN or infinite."""
-    if value is not None and not isfinite(value):
-        raise typer.BadParameter(f"{value} is not a score.")
-    return value
+    return option(text, min=least, max=86_400, callback=require_finite, envvar=envvar)
 
 
 LanguageCode = Literal["en", "zh"]
@@ -210,19 +205,11 @@ def bundled(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[Parameter] = []
     bundles: dict[str, Any] = {}
     for parameter in signature(function, eval_str=True).parameters.values():
-        kind = parameter.annotation
-        if not is_dataclass(kind):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-            continue
-        bundles[parameter.name] = kind
-        hints = get_type_hints(kind, include_extras=True)
-        for each in fields(kind):
-            default = Parameter.empty if each.default is MISSING else each.default
-            parameters.append(
-                Parameter(
-                    each.name, Parameter.KEYWORD_ONLY, annotation=hints[each.name], default=default
-                )
-            )
+        own, kind = [parameter], parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            bundles[parameter.name] = kind
+            own = list(signature(kind, eval_str=True).parameters.values())
+        parameters += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
 
     def call(**values: Any) -> None:
         for name, kind in bundles.items():
