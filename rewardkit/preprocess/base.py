@@ -1,10 +1,11 @@
 """The definition of a dataset: a card, and a function that turns a raw row into a problem."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from rewardkit.preprocess.card import Card
+from rewardkit.preprocess.column_map import Condition, value_at_path
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,15 @@ class Dropped:
 
     reason: str
     detail: str = ""
+
+
+def unmet(conditions: Iterable[Condition], raw: Mapping[str, Any]) -> Dropped | None:
+    """Return the reason to drop a raw row if it does not meet a condition."""
+    for condition in conditions:
+        if not condition.holds(raw):
+            value = value_at_path(raw, condition.column)
+            return Dropped(f"not {condition}", f"{condition.column} is {value!r}"[:80])
+    return None
 
 
 ToProblem: TypeAlias = Callable[[Mapping[str, Any]], "Problem | Dropped"]

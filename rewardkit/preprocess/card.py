@@ -60,7 +60,7 @@ class Card:
             is published; a file must have all columns of one layout.
         huggingface, modelscope: the repository on a hub; "" if there is none.
         maps: what the columns of each layout hold; empty if the rows need code.
-        where: conditions that a raw row must meet; the others are dropped.
+        where: conditions that a raw row must meet; the others are dropped. `maps` have them, too.
         repeats: columns (dotted paths) that are equal in a raw row and its copies, which are skipped.
         dedup: whether `prep` drops rows that repeat an earlier row's question by default.
         shuffle_options: whether the options of a question are put in a random order.
@@ -162,21 +162,19 @@ def _fields(values: Any, path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise DataError(f"{path}: the front matter is not a mapping of names to values.")
     columns = values.get("columns")
-    maps = parse_columns(columns, str(path))
+    if "maps" in values:
+        raise DataError(f"{path}: unknown key 'maps'. Name the parts in columns.")
+    where = conditions_of_card(values.get("where", []), str(path))
+    maps = parse_columns(columns, str(path), where)
     if not isinstance(columns, (list, dict)):
         raise DataError(
             f"{path}: columns: write {{question: problem, gold: answer}}, or a list of column "
             "names for each layout of a dataset with its own code."
         )
-    if "maps" in values:
-        raise DataError(f"{path}: unknown key 'maps'. Name the parts in columns.")
     if all(isinstance(column, str) for column in columns):
         columns = [columns]
     fields = {**values, "columns": [each.columns for each in maps] or columns, "maps": maps}
-    if "repeats" in values:
-        fields["repeats"] = as_list(values["repeats"])
-    if "where" in values:
-        fields["where"] = conditions_of_card(values["where"], str(path))
+    fields |= {"repeats": as_list(values.get("repeats", [])), "where": where}
     if isinstance(splits := values.get("splits"), dict):
         fields["splits"] = {str(name): split for name, split in splits.items()}
         for split in splits.values():

@@ -15,7 +15,7 @@ from typing import Any
 from rewardkit.answers.extract import boxes, final_answer, text_after_thought
 from rewardkit.errors import UsageError
 from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
-from rewardkit.preprocess.base import Dataset, Dropped, Problem
+from rewardkit.preprocess.base import Dataset, Dropped, Problem, unmet
 from rewardkit.preprocess.card import Card, Split
 from rewardkit.preprocess.column_map import (
     ColumnMap,
@@ -107,8 +107,9 @@ def dataset_from_file(
 
 def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -> Problem | Dropped:
     """Return the problem in a raw row, or the reason to drop it."""
+    layout = _layout(raw, card.maps)
     try:
-        return _problem(raw, _layout(raw, card.maps), card, options_seed)
+        return unmet(layout.where, raw) or _problem(raw, layout, card, options_seed)
     except UnreadableValueError as error:
         return Dropped(str(error))
 
@@ -189,9 +190,6 @@ def _layout(raw: Mapping[str, Any], maps: Sequence[ColumnMap]) -> ColumnMap:
 
 
 def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed: int) -> Problem:
-    for condition in layout.where:
-        if not condition.holds(raw):
-            raise UnreadableValueError(f"not {condition}")
     questions = [_question(field.value(raw)) for field in layout["question"]]
     question = questions[0] if len(questions) == 1 else "\n\n".join(filter(None, questions))
     options = _options(raw, layout["options"])

@@ -227,16 +227,23 @@ def top_level(path: str) -> str:
     return path.partition(".")[0]
 
 
-def parse_columns(values: Any, where: str) -> tuple[ColumnMap, ...]:
-    """Return the layouts that the `columns` of a card describe; () if they are lists of names."""
+def parse_columns(
+    values: Any, where: str, conditions: tuple[Condition, ...] = ()
+) -> tuple[ColumnMap, ...]:
+    """Return the layouts that the `columns` of a card describe; () if they are lists of names.
+
+    `conditions` are those of rows of all layouts; `where` names the card in messages.
+    """
     layouts = as_list(values)
     if not all(isinstance(layout, dict) for layout in layouts):
         return ()
-    return tuple(_column_map(layout, f"{where}: columns") for layout in layouts)
+    return tuple(_column_map(layout, f"{where}: columns", conditions) for layout in layouts)
 
 
-def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
-    names, conditions = [*PARTS, "where"], tuple[Condition, ...]()
+def _column_map(
+    layout: Mapping[str, Any], where: str, conditions: tuple[Condition, ...]
+) -> ColumnMap:
+    names = [*PARTS, "where"]
     parts: dict[str, Sequence[Field]] = {}
     for name, value in layout.items():
         if name not in names:
@@ -246,7 +253,7 @@ def _column_map(layout: Mapping[str, Any], where: str) -> ColumnMap:
         if not columns or not all(isinstance(each, str) and each.strip() for each in columns):
             raise DataError(f"{where}: {name}: name a column, as in {name}: problem.")
         if name == "where":
-            conditions = conditions_of_card(columns, where)
+            conditions += conditions_of_card(columns, where)
         elif len(columns) > 1 and name not in ("question", "options"):
             raise DataError(f"{where}: {name}: name one column, not {len(columns)}.")
         else:

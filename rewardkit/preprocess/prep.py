@@ -28,7 +28,7 @@ from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catch
 from rewardkit.frames import takes_rows
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.preprocess.base import Dataset, Dropped, Problem
+from rewardkit.preprocess.base import Dataset, Dropped, Problem, unmet
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.card_dataset import dataset_of_card, has_system_message
 from rewardkit.preprocess.column_map import Condition, parse_condition, top_level, value_at_path
@@ -149,14 +149,9 @@ class SplitJob:
     where: tuple[Condition, ...]
     jobs: int
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The conditions that a raw row must meet."""
-        return (*self.card.where, *self.where)
-
     def raw_rows(self) -> RawRows:
         """Return the raw rows of the split, without copies."""
-        paths = (*self.keep, *(condition.column for condition in self.conditions))
+        paths = (*self.keep, *(condition.column for condition in self.where))
         others = tuple(dict.fromkeys(map(top_level, paths)))
         layouts = [tuple(dict.fromkeys(layout + others)) for layout in self.card.columns]
         return RawRows(self.source.files, layouts, self.dataset.repeats, self.dataset.noted_columns)
@@ -165,10 +160,8 @@ class SplitJob:
         """Return the problem in a raw row, or the reason to drop it."""
         if raw and all(value is None for value in raw.values()):
             return Dropped("empty row, or a row that does not fit the header")
-        for condition in self.conditions:
-            if not condition.holds(raw):
-                value = value_at_path(raw, condition.column)
-                return Dropped(f"not {condition}", f"{condition.column} is {value!r}"[:80])
+        if dropped := unmet(self.where, raw):
+            return dropped
         problem = call_catching(self.dataset.to_problem, raw)
         if isinstance(problem, TypeError):  # a null or a number where the dataset has text
             return Dropped("unexpected type", str(problem))

@@ -57,7 +57,9 @@ def test_the_first_layout_whose_columns_a_file_has_is_read_with_its_own_conditio
     layouts, raw = [PLAIN | {"id": "n", "where": "from = sums"}, PLAIN], {"q": "x", "a": "1"}
     numbered = raw | {"n": "7"}
     assert to_problem(layouts, numbered | {"from": "sums"}) == Problem("x", "1", source_id="7")
-    assert to_problem(layouts, numbered | {"from": "nq"}) == Dropped("not from = sums")
+    assert to_problem(layouts, numbered | {"from": "nq"}) == Dropped(
+        "not from = sums", "from is 'nq'"
+    )
     assert to_problem(layouts, raw) == Problem("x", "1")
     with pytest.raises(DataError, match=r"sums.md: columns: where: 'sums' is not a condition"):
         to_problem(PLAIN | {"where": "sums"}, raw)
