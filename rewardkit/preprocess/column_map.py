@@ -8,25 +8,9 @@ r"""Which columns of a raw row hold a problem: the `columns` of a card whose row
 
 A value names a column, or a dotted path into structs and lists (`prompt.0.content`); transforms
 follow it, each after ` | `; a constant follows `= `. A list of columns is joined with blank lines as
-a question, and its values are the texts of the options as `options`. Several layouts are a list of
-such mappings; `where` in one of them has conditions for the rows of this layout. The transforms are
-a closed set:
-
-| transform | result |
-|---|---|
-| `boxed` | the content of the last `\boxed{}`, with balanced braces |
-| `if boxed` | the text if it has a box, otherwise none: only such a solution can be checked |
-| `after TEXT` | what follows the last TEXT |
-| `until TEXT` | what precedes the last TEXT; everything if there is none |
-| `question mark` | the text with a question mark at its end |
-| `without commas` | the text without thousands separators |
-| `json list` | the list that a JSON text holds |
-| `only item` | the item of a list; a row with several items is dropped |
-| `float as integer` | `27` for `27.0` |
-| `integer`, `integer 0 to 999` | `25` for `025`, `25.0` and `25^\circ`; a row with another value is dropped |
-| `index as letter` | `A` for 0; `AC` for the list of 0 and 2 |
-| `without letters` | the options without the letters `(A)`, `B.` that begin them, if all begin so |
-| `letter of option` | the letter of the option that has this text |
+a question, and its values are the options as `options`. Several layouts are a list of such mappings;
+`where` in one of them has conditions for the rows of this layout. docs/data.md has the transforms, which
+are a closed set. A value that one of them cannot read drops the row.
 """
 
 import json

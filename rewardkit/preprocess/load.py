@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
@@ -100,8 +99,7 @@ def card_of(dataset: Dataset) -> Card:
     return dataset.card or read_card(dataset.name)
 
 
-@dataclass(frozen=True)
-class SetName:
+class SetName(NamedTuple):
     """What the name of a set means."""
 
     dataset: str

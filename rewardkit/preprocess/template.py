@@ -1,31 +1,13 @@
-r"""Prompt templates: the instruction around a question, and the scorer that reads the answer.
+"""Prompt templates: the instruction around a question, and the scorer that reads the answer.
 
-Rows of more than one turn have the instruction of a script of verl and its tool or interaction.
+The texts of `hash`, `boxed` and `think_boxed` are those of verl's scripts for GSM8K, MATH and
+Geometry3k, `answer_line` is that of DAPO-Math-17k.
 
-| name | asks for | scorer |
-|---|---|---|
-| `hash` | the answer after `####` (the text of verl's GSM8K script) | `gsm8k` |
-| `boxed` | the answer in `\boxed{}` (the text of verl's MATH script) | `math` |
-| `think_boxed` | reasoning in `<think>`, then `\boxed{}` (the text of verl's Geometry3k script) | `math` |
-| `answer_line` | a last line `Answer: ...` (the text of DAPO-Math-17k) | `math` |
-| `boxed_letter` | the letter of an option in `\boxed{}` | `mcq` |
-| `answer_tags` | a short answer between `<answer>` and `</answer>` | `qa` |
-| `none` | nothing: the question alone | the dataset's own |
-| a file | what its text says; `{question}` is replaced by the question | by the form in the text |
-
-A row with a tool tells verl's agent loop what to pass to the tool when the policy calls it; a row
-with an interaction, what to pass to the simulated user. The instructions and fields are those of
-verl 0.9's scripts (`examples/data_preprocess`), and, for the interaction, of 0.7's: verl 0.8 removed
-interactions. The rows also name the agent loop `tool_agent`, as `gsm8k_tool_agent_loop.py` does:
-without a name verl answers in a single turn, unless the run sets another default loop.
-
-| option | script of verl | instruction |
-|---|---|---|
-| `--tools calc_gsm8k_reward` | `gsm8k_multiturn_w_tool.py`, `gsm8k_tool_agent_loop.py` | the script's |
-| `--tools calc_geo3k_reward` | `geo3k_multiturn_w_tool.py` | the script's |
-| `--tools code_interpreter` | `dapo_multiturn_w_tool.py`, `aime2024_multiturn_w_tool.py` | the dataset's |
-| `--tools search` | `preprocess_search_r1_dataset.py` | the script's |
-| `--interaction gsm8k` | `gsm8k_multiturn_w_interaction.py` | the script's |
+A row of more than one turn has the instruction and the fields of a script of verl 0.9
+(`examples/data_preprocess`), or of 0.7 for the interaction, which verl 0.8 removed: what the agent loop
+passes to the tool when the policy calls it, or to the simulated user. It also names the agent loop
+`tool_agent`, as `gsm8k_tool_agent_loop.py` does: without a name verl answers in a single turn, unless
+the run sets another default loop.
 """
 
 from collections.abc import Mapping
