@@ -138,10 +138,8 @@ def require_absent(out: Path, *, overwrite: bool) -> None:
 def require_side_file(path: Path, start: re.Pattern[bytes], *, overwrite: bool) -> None:
     """Raise `OutputError` if a file beside an output, which the user has not named, may not be written.
 
-    Args:
-        path: the file; a link is refused.
-        start: how the file begins if we wrote it, as a killed run leaves it; it is replaced.
-        overwrite: replace any other file, too.
+    A link is refused. A file that begins with `start` is ours, as a killed run leaves it, and is
+    replaced; any other one only with `overwrite`.
     """
     if path.is_symlink():
         raise OutputError(f"{path} is a symbolic link that rewardkit did not create; remove it.")

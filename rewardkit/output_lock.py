@@ -81,11 +81,7 @@ class OutputLock:
 
 @contextmanager
 def lock_output(out: Path, path: Path) -> Iterator[OutputLock]:
-    """Hold the lock of an output during the block.
-
-    Args:
-        out: the output, for messages.
-        path: the lock file, in a folder that exists.
+    """Hold the lock of an output, in a file of a folder that exists, during the block.
 
     Raises:
         OutputError: another run holds the lock, or the path is not one of our locks.

@@ -160,12 +160,7 @@ class Redactor:
             self._pattern = None
 
     def learn(self, value: Any, name: str = "") -> "Redactor":
-        """Remember every secret in a tree or a text, and return the redactor.
-
-        Args:
-            value: a mapping, a list, or text that may contain `NAME=value` and similar forms.
-            name: the name of the value, "" if it has none.
-        """
+        """Remember every secret in a tree, or in a text with `NAME=value` and similar forms; return itself."""
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.learn(item, f"{name}.{key}" if name else str(key))

@@ -106,11 +106,7 @@ def known(group: str) -> dict[str, str]:
 
 
 def target(group: str, name: str) -> str:
-    """Return the `"module:attribute"` of a name.
-
-    Raises:
-        UnknownNameError: the name does not exist; the message suggests similar ones.
-    """
+    """Return the `"module:attribute"` of a name; an unknown one is an `UnknownNameError`."""
     names = known(group)
     if name not in names:
         raise UnknownNameError(
@@ -128,20 +124,21 @@ def load(group: str, name: str) -> Any:
         SourceError: there is no such file.
         UsageError: the file or module cannot be imported or lacks the attribute.
     """
-    if is_path(name):
-        loaded = load_path(with_function(name) if group == "scorers" else name)
-        if group == "scorers" and not callable(loaded):
-            raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
-        return loaded
-    return import_target(target(group, name), name)
+    if not is_path(name):
+        return import_target(target(group, name), name)
+    path, _, attribute = (with_function(name) if group == "scorers" else name).partition(":")
+    if not attribute:
+        raise UsageError(f"{name}: add the name to load after a colon, as in {path}:score.")
+    if not Path(path).is_file():
+        raise SourceError(f"{path}: no such file.")
+    loaded = _attribute(_import_file(path), attribute, name)
+    if group == "scorers" and not callable(loaded):
+        raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
+    return loaded
 
 
 def import_target(place: str, name: str) -> Any:
-    """Return the object at `"module:attribute"`; `name` is its name, for messages.
-
-    Raises:
-        UsageError: the module cannot be imported or lacks the attribute.
-    """
+    """Return the object at `"module:attribute"`; `name` is its name, for messages."""
     module_name, _, attribute = place.partition(":")
     return _attribute(_import(module_name), attribute, name)
 
@@ -150,9 +147,6 @@ def home(group: str, name: str) -> Path | None:
     """Return the folder of the module of a registered name; None if the name is unknown.
 
     The folder has the card and the sample of a plug-in: `NAME.md` and `sample/NAME/SPLIT.*`.
-
-    Raises:
-        UsageError: the module cannot be imported.
     """
     module_name = known(group).get(name, "").partition(":")[0]
     file = _import(module_name).__file__ if module_name else None
@@ -167,16 +161,6 @@ def is_path(name: str) -> bool:
 def with_function(scorer: str) -> str:
     """Return a scorer's name; a file without a function, `my.py`, means `my.py:compute_score`."""
     return f"{scorer}:{REWARD_FUNCTION}" if is_path(scorer) and ":" not in scorer else scorer
-
-
-def load_path(name: str) -> Any:
-    """Return the attribute of a Python file in `path.py:attribute`."""
-    path, _, attribute = name.partition(":")
-    if not attribute:
-        raise UsageError(f"{name}: add the name to load after a colon, as in {path}:score.")
-    if not Path(path).is_file():
-        raise SourceError(f"{path}: no such file.")
-    return _attribute(_import_file(path), attribute, name)
 
 
 def _import_file(path: str) -> ModuleType:

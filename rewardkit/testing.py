@@ -61,8 +61,7 @@ def check_dataset(
 ) -> None:
     """Check a dataset: its card, its rows and their golds, which `prep` scores, and broken rows.
 
-    A scorer that asks a model, such as `judge`, is not called, as in `rewardkit check`: its verdicts
-    say nothing about the dataset, and would cost a request for every row.
+    A scorer that asks a model, such as `judge`, is not called, as in `rewardkit check`.
 
     Args:
         dataset: a registered name, the path of a plug-in, or a `Dataset`.

@@ -11,9 +11,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from rewardkit.audit.holes import HOLES, HOSTILE_TEXT, JUDGE_HOLES, states_gold
-from rewardkit.audit.misses import MISSES
 from rewardkit.audit.model import Attack, Kind, Responses, Target
+from rewardkit.audit.written_attacks import HOLES, HOSTILE_TEXT, JUDGE_HOLES, MISSES, states_gold
 from rewardkit.strict_yaml import read_yaml_file
 
 _TABLE: Mapping[str, Any] = read_yaml_file(Path(__file__).with_suffix(".yaml"))

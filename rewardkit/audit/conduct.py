@@ -79,10 +79,7 @@ class CallRecorder:
         return checks["hangs"].failed >= MAX_HANGS or checks["exits"].failed >= MAX_EXITS
 
     def call_all(self, calls: Sequence[tuple[AuditRow, str]]) -> list[CallOutcome | None]:
-        """Score responses: one after the other, or many at once if the scorer asks a model.
-
-        None stands for a call that is not made any more, or to which a model has no verdict.
-        """
+        """Score responses; None for a call that is not made any more, or to which a model has no verdict."""
 
         def call(row: AuditRow, response: str) -> CallOutcome | None:
             return None if self.is_stopped else self.process.call(row, response, row.gold)

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT, RULE_AUDIT
 from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduct, check_growth
-from rewardkit.audit.holes import HOSTILE_TEXT
 from rewardkit.audit.model import (
     FORMS,
     Attack,
@@ -28,6 +27,7 @@ from rewardkit.audit.model import (
 )
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
+from rewardkit.audit.written_attacks import HOSTILE_TEXT
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES

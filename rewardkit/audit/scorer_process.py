@@ -76,13 +76,8 @@ class CallOutcome:
 class ScorerProcess:
     """A scorer in a process of its own, which is killed and started again when a call hangs.
 
-    Attributes:
-        seconds: timeout per call.
-        form: the form of answers that the scorer asks for, if it declares one.
-        signature_error: why verl cannot call the function with its keywords; "" if it can.
-        asks_server: whether each score is a request to a model, so that calls are few and many of
-            them are made at once: `asks_server` of its `ScorerSpec`.
-        is_async: whether the function is `async`.
+    `form` is the one that it declares, and `signature_error` why verl cannot call the function with its
+    keywords. If `asks_server`, each score is a request to a model: calls are few, and many at once.
     """
 
     form: AnswerForm | None = None
@@ -155,16 +150,6 @@ class _OddText(str):
     __slots__ = ()
 
 
-class _WriteCounter(io.TextIOBase):
-    """Stands in for stdout and counts the characters written."""
-
-    characters = 0
-
-    def write(self, text: str) -> int:
-        self.characters += len(text)
-        return len(text)
-
-
 class _LogMessages(logging.Handler):
     """Keeps the last message of our log, which says why a result has `error` set."""
 
@@ -231,21 +216,23 @@ class _Observer:
 
     def __init__(self, entry: Callable[[Call], Any]) -> None:
         self._entry, self._log = entry, _LogMessages()
-        sys.stdout = self._stdout = _WriteCounter()
+        sys.stdout = self._stdout = io.StringIO()
         logging.getLogger("rewardkit").addHandler(self._log)
 
     def answer(self, request: Call | list[Call]) -> Any:
         """Return the outcome of a call, or the scores of several."""
         if isinstance(request, list):
             return [self.answer(call).get("score") for call in request]
-        own, before, start = deepcopy(request), self._stdout.characters, perf_counter()
+        own, start = deepcopy(request), perf_counter()
+        self._stdout.seek(0)
+        self._stdout.truncate()
         if own.pop("is_odd", False):
             own |= {name: _OddText(own[name]) for name in ("response", "gold")}
         result = call_catching(self._entry, own)
         values, seconds = self._read(result), perf_counter() - start
         if own["extra_info"] != request["extra_info"]:
             values["checks"].append(("changes_extra_info", "extra_info changed"))
-        if self._stdout.characters > before:
+        if self._stdout.tell():
             values["checks"].append(("prints", "text on stdout"))
         return {**values, "seconds": seconds}
 

@@ -83,6 +83,7 @@ def command(
 
 def _print(report: AuditReport) -> None:
     from rewardkit.audit.model import GRADE_MEANINGS, STOPPED_EARLY
+    from rewardkit.text import row_count
 
     if report.failed:
         attacks = [
@@ -95,10 +96,8 @@ def _print(report: AuditReport) -> None:
             "hole: a wrong answer is rewarded; miss: a right answer is not; conduct: how it behaves."
         )
     for profile in report.readings:
-        rows = "1 row" if profile.rows == 1 else f"{profile.rows} rows"
-        print_wrapped(
-            f"{profile.data_source or 'rows'}: {rows} as {profile.form('...')!r}; {profile.scores}"
-        )
+        rows, form = row_count(profile.rows), repr(profile.form("..."))
+        print_wrapped(f"{profile.data_source or 'rows'}: {rows} as {form}; {profile.scores}")
     if report.left_out:
         print_wrapped(
             f"built-in rows that the scorer does not support: {', '.join(report.left_out)}"

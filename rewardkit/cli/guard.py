@@ -70,6 +70,7 @@ def command(
     from rewardkit.guard.guard import GuardSettings
     from rewardkit.guard.guard_file import (
         guard_file_text,
+        secret_variables,
         settings_after_trial,
         trial_rows,
         try_reward,
@@ -100,17 +101,11 @@ def command(
     )
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
-    _warn(trial, guard_settings, out)
-    _print(reward, trial, guard_settings, out, as_json=as_json)
-
-
-def _warn(trial: GuardTrial, settings: GuardSettings, out: Path) -> None:
-    from rewardkit.guard.guard_file import secret_variables
-
     for failure in trial.failures:
         warn(failure)
-    for name, variable in secret_variables(settings.options).items():
+    for name, variable in secret_variables(guard_settings.options).items():
         warn(f"{name} holds a secret: {out} reads it from {variable}. Export that where verl runs.")
+    _print(reward, trial, guard_settings, out, as_json=as_json)
 
 
 def _print(

@@ -53,9 +53,6 @@ def load_reward(reward: str, options: Mapping[str, Any]) -> Loaded:
     """Load a reward in its process; its requests are pickled keyword arguments of verl.
 
     They are unpickled inside the call, so that a value for which that fails costs its own sample.
-
-    Raises:
-        UsageError: the file does not load, or verl cannot call the function.
     """
     process_redactor().learn(options)  # an exception of the reward may say them
     function = registry.load("scorers", reward)
@@ -83,9 +80,7 @@ def default_fields(
 ) -> dict[str, float | str]:
     """Return the keys of a result, each with the value that stands for a missing one.
 
-    Args:
-        fields: the reward's own.
-        has_acc: whether it is known what is right, so that the guard adds `acc`.
+    The guard adds `acc` if it is known what is right.
     """
     own = ("acc",) if has_acc or "acc" in fields else ()
     names = {"score": 0.0, **fields, **dict.fromkeys((*own, *FLAGS), 0.0)}
@@ -102,17 +97,10 @@ def verl_fields(
     keys: Mapping[str, float | str],
     right_score: float | None = None,
 ) -> tuple[dict[str, float | str], str]:
-    """Return a reward's fields with exactly these keys, and what was wrong with them.
+    """Return a reward's fields with exactly these keys, and the first one that could not be kept, or "".
 
-    Args:
-        fields: those of a `RewardResult`.
-        keys: the keys with their defaults.
-        right_score: the lowest right score. Without `acc` in the fields it is 1.0 from this score on,
-            else 0.0.
-
-    Returns:
-        The fields with all keys, and a sentence about the first value that could not be kept; ""
-        if all could. A part that is not finite becomes its default and sets `error`.
+    A part that is not finite becomes its default and sets `error`. Without `acc` in the fields it is 1.0
+    from the right score on, else 0.0.
 
     Raises:
         InvalidResultError: the score is not finite.
@@ -187,11 +175,7 @@ class GuardSettings(Limits):
     record: str = ""
 
     def __post_init__(self) -> None:
-        """Check the numbers, which the guard's file has as Python's literals.
-
-        Raises:
-            UsageError: one is NaN or infinite.
-        """
+        """Refuse NaN and infinity: the guard's file has the values as Python's literals."""
         for name, value in [*vars(self).items(), *self.options.items()]:
             text = call_catching(json.dumps, value, allow_nan=False, default=str, skipkeys=True)
             if name != "options" and isinstance(text, ValueError):
@@ -344,11 +328,7 @@ def read_outcome(
 
 
 def read_secret(variable: str) -> str:
-    """Return an option that is a secret, from the environment variable that a guarding file names.
-
-    Raises:
-        UsageError: the variable is not set.
-    """
+    """Return an option that is a secret, from the environment variable that a guarding file names."""
     if not (secret := os.environ.get(variable)):
         raise UsageError(
             f"{variable} is not set. Export it where verl runs: it is a secret, which rewardkit writes "
@@ -361,9 +341,6 @@ def reward_function(guard: Guard) -> Callable[..., Any]:
     """Return the function for verl: a coroutine function where the reward is one and verl awaits it.
 
     Its process starts now, so that a reward that does not load ends the run before its first step.
-
-    Raises:
-        UsageError: the reward does not load.
     """
     guard.function.start()
     is_awaited = guard.is_async and verl_awaits_rewards()

@@ -71,12 +71,7 @@ class GuardTrial:
 def try_reward(
     reward: str, settings: GuardSettings, rows: Sequence[Mapping[str, Any]]
 ) -> GuardTrial:
-    """Call a reward, guarded, with responses to some rows of `trial_rows`, and return what it showed.
-
-    Raises:
-        UsageError: it is not a file's function, does not load, or is a coroutine function with a limit of CPU
-            time.
-    """
+    """Call a reward, guarded, with responses to some rows of `trial_rows`, and return what it showed."""
     if not registry.is_path(reward):
         raise UsageError(
             f"{reward} needs no guard: scorers of rewardkit keep their own deadlines. Name a file's "
@@ -132,15 +127,7 @@ def settings_after_trial(
     wrong_score: float | None,
     right_score: float | None = None,
 ) -> GuardSettings:
-    """Return the settings with the keys and the wrong score that a trial showed.
-
-    Args:
-        reward: `my_reward.py:compute_score`.
-        trial: what trying it showed.
-        settings: the guard's settings.
-        keys: further numeric keys of its results.
-        wrong_score: score of a failed call; None for that of the trial.
-        right_score: the lowest right score; None for that of the trial.
+    """Return the settings with the keys and the wrong and right score that a trial showed, or the given ones.
 
     Raises:
         UsageError: the reward failed on all calls and `keys` is empty, or no wrong response got a score
@@ -172,11 +159,7 @@ def settings_after_trial(
 
 
 def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
-    """Return verl's arguments, but the response, of the first rows of a parquet, or of a made-up row.
-
-    Raises:
-        DataError: the file is not verl's parquet.
-    """
+    """Return verl's arguments, but the response, of the first rows of a parquet, or of a made-up row."""
     if parquet is None:
         return [{**_ROW}]
     from itertools import islice
@@ -220,11 +203,7 @@ def guard_file_text(reward: str, trial: GuardTrial, settings: GuardSettings) -> 
 
 
 def secret_variables(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment variables from which the guarding file reads options that are secrets.
-
-    Raises:
-        UsageError: a list or a mapping contains a secret.
-    """
+    """Return the environment variables from which the guarding file reads options that are secrets."""
     for name, value in options.items():
         is_tree = isinstance(value, (list, Mapping))
         if is_tree and process_redactor().tree(value, name) != value:

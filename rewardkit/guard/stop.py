@@ -33,9 +33,7 @@ class TrainingStoppedError(RuntimeError):
 
 
 def stop_training(message: str) -> NoReturn:
-    """End the training that calls this process's reward; print the message once.
-
-    Any thread or event loop may call it; it does not wait.
+    """End the training that calls this process's reward, without waiting; print the message once.
 
     Raises:
         TrainingStoppedError: always, also for later calls, so that no score is used any more.
@@ -51,11 +49,7 @@ def stop_training(message: str) -> NoReturn:
 
 
 def raise_if_stopped() -> None:
-    """Raise if this process has stopped its training.
-
-    Raises:
-        TrainingStoppedError: with the message that was printed.
-    """
+    """Raise `TrainingStoppedError` with the message that was printed, if the training was stopped."""
     if _messages:
         raise TrainingStoppedError(_messages[0])
 
@@ -85,7 +79,6 @@ def _end_topmost_actor(ray: Any) -> None:
 
 
 def _topmost_actor(ray: Any) -> Mapping[str, Any] | None:
-    """Return the actor below the driver that owns this actor, directly or through others."""
     from ray._private.state import actors  # the public list needs the dashboard and has no owners
 
     context = ray.get_runtime_context()

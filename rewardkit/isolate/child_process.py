@@ -55,10 +55,7 @@ _MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child im
 
 
 class ChildTimeoutError(Exception):
-    """The process did not reply, or did not read, before the deadline. It was ended.
-
-    Its argument, if it has one, is where the threads of the process stood (`ChildProcess.stacks`).
-    """
+    """The process did not reply, or did not read, in time. Its argument may be where its threads stood."""
 
 
 class ChildCrashError(Exception):
@@ -143,7 +140,7 @@ class ChildProcess:
     ) -> Any:
         """Send a request and return its reply, until the deadline if there is one, else within `seconds`.
 
-        An exchange that is interrupted, or fails, ends the process. See `send` and `receive`.
+        An exchange that is interrupted, or fails, ends the process.
         """
         end, is_complete = monotonic() + seconds, False
         try:
@@ -156,12 +153,7 @@ class ChildProcess:
         return reply
 
     def send(self, request: Any, seconds: float) -> None:
-        """Send a request.
-
-        Raises:
-            ChildTimeoutError: the process does not read it in these seconds.
-            ChildCrashError: the process ended.
-        """
+        """Send a request; see `receive`. The process has these seconds to read it."""
         if self not in _live:
             raise self._crash()
         data = pickle.dumps(request)
@@ -201,11 +193,7 @@ class ChildProcess:
         return bool(self._writable.poll(0))
 
     def receive_all(self) -> list[Any]:
-        """Return the replies that have arrived; wait only if there is nothing to read.
-
-        Raises:
-            ChildCrashError: the process ended, or sent something other than a reply.
-        """
+        """Return the replies that have arrived; wait only if there is nothing to read. See `receive`."""
         try:
             piece = self._socket.recv(1 << 16)
         except OSError:  # reset by the process, or closed at the exit of this one

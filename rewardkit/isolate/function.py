@@ -78,11 +78,9 @@ _OWN_FILES = (str(Path(__file__).parents[1]), str(Path(importlib.__file__).paren
 
 
 class CallError(Exception):
-    """The function raised an exception, whose message is that of this one.
+    """The function raised an exception of the type `name`, whose message is that of this one.
 
-    Attributes:
-        name: the type of the exception.
-        place: `file.py:LINE` in the user's file; "" if it was not involved.
+    `place` is `file.py:LINE` in the user's file; "" if it was not involved.
     """
 
     def __init__(self, name: str, message: str, place: str) -> None:
@@ -197,15 +195,10 @@ class IsolatedFunction:
         environment: Mapping[str, str] | None = None,
         is_quiet: bool = False,
     ) -> None:
-        """Prepare the processes of a function.
+        """Prepare the processes, in which `load`, a function of a module, gets the arguments.
 
-        Args:
-            load: loads the function there; a function of a module, which is imported there.
-            arguments: arguments of `load`, which can be pickled.
-            name: `file.py:attribute` or a registered name, for messages.
-            limits: the limits of the function.
-            environment: environment variables to add to those of this process.
-            is_quiet: whether to discard what the file prints.
+        `name` is `file.py:attribute` or a registered name, for messages; `is_quiet` discards what the
+        file prints, and `environment` is added to that of this process.
         """
         self.arguments, self._load, self._name, self._limits = arguments, load, name, limits
         self._environment, self._is_quiet = environment, is_quiet
@@ -224,9 +217,7 @@ class IsolatedFunction:
         """Start a process now.
 
         Raises:
-            SourceError: there is no such file.
-            UsageError: the file does not load in time, or it ends the process.
-            RewardkitError: as the loader raises it.
+            RewardkitError: the file does not exist or load in time, or what the loader raises.
         """
         worker = _Worker(self.start_process())
         self._workers.append(worker)

@@ -40,13 +40,8 @@ def run(
 ) -> CommandResult:
     """Run a command, and end it and what it started at the deadline, or when this process ends.
 
-    Args:
-        words: the program and its arguments.
-        environment: environment variables to add to those of this process.
-        seconds: the timeout.
-        text: its standard input.
-        log: a file for its output.
-        should_end: called several times per second; the command is ended when it returns True.
+    `environment` is added to that of this process, `text` is the standard input, and `log` a file for
+    the output. `should_end` is called several times per second.
 
     Raises:
         ChildTimeoutError: it takes longer, or should end.

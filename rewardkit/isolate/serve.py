@@ -50,11 +50,9 @@ class Limits:
 class Loaded(NamedTuple):
     """What the loader of a function returns.
 
-    Attributes:
-        call: the function, or coroutine function, of a request; it returns a JSON value.
-        greeting: a JSON value for the caller.
-        is_forked: whether calls run in forks of the process, so that one that is ended costs no
-            import. A user's file may start threads, which no fork copies.
+    `call` answers a request with a JSON value, `greeting` is one for the caller. `is_forked` says whether
+    calls run in forks of the process, so that one that is ended costs no import: a user's file may start
+    threads, which no fork copies.
     """
 
     call: Callable[[Any], Any]

@@ -91,18 +91,10 @@ def is_authorized(header: str, token: bytes) -> bool:
 
 
 class ScorerPool:
-    """One scorer that serves many requests at a time. `close` ends its threads and processes.
-
-    Attributes:
-        name: the scorer's name or `file.py:function`.
-    """
+    """One scorer that serves many requests at a time. `close` ends its threads and processes."""
 
     def __init__(self, config: ServerConfig) -> None:
-        """Load the scorer, in this process or in one of its own.
-
-        Raises:
-            UsageError: the scorer cannot be loaded or refuses an option.
-        """
+        """Load the scorer, in this process or in one of its own."""
         self.name, self._jobs, self._turns = config.scorer, config.jobs, 0
         self._turn_items = ITEMS_PER_TURN if is_built_in(self.name) else 1
         limits = config.seconds, config.load_seconds

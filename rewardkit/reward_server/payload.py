@@ -74,12 +74,7 @@ class _OpenrlhfRequest(BaseModel):
 
 
 class ItemResult(NamedTuple):
-    """The score of an item.
-
-    Attributes:
-        score: the score; that of a wrong answer if the scorer failed.
-        error: the fault in the data or the scorer and what to do about it, "" if there is none.
-    """
+    """The score of an item, that of a wrong answer if the scorer failed, and what to do about its fault."""
 
     score: Score
     error: str = ""
@@ -109,11 +104,7 @@ class ScoreRequest(NamedTuple):
 
 
 def read_score(body: bytes, max_items: int) -> ScoreRequest:
-    """Return the items of `POST /score`.
-
-    Raises:
-        RequestError: the body is invalid; the message names the place.
-    """
+    """Return the items of `POST /score`."""
     value = _read_json(body)
     if "items" not in value:
         return ScoreRequest([_validated(RequestItem, value, "")], "one")
@@ -128,13 +119,9 @@ def read_score(body: bytes, max_items: int) -> ScoreRequest:
 def read_openrlhf(body: bytes, max_items: int) -> ScoreRequest:
     """Return the items of `POST /get_reward`.
 
-    A query is the prompt and the response in one text; the prompt before the response and the
-    special tokens after it are removed. A label is the gold, verl's `reward_model`, or an object
-    `{ground_truth, data_source, extra_info}` for a server that chooses the scorer by the data
-    source (`auto`), which OpenRLHF does not send.
-
-    Raises:
-        RequestError: the body is invalid; the message names the place.
+    A query is the prompt and the response in one text; the prompt and the special tokens are removed. A
+    label is the gold, verl's `reward_model`, or for a server that chooses the scorer by the data source
+    an object `{ground_truth, data_source, extra_info}`, which OpenRLHF does not send.
     """
     value = _read_json(body)
     if "labels" not in value:

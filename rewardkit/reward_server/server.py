@@ -77,15 +77,10 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT; answer the accepted requests, then raise the signal again.
 
-    Args:
-        config: the settings.
-        on_listen: called with the server's URL once it listens.
-        warn: called with warnings for the user.
+    `on_listen` is called with the server's URL once it listens, and `warn` with warnings.
 
     Raises:
-        MissingPackageError: a package is missing.
-        UsageError: the scorer cannot be loaded, or the address is unknown.
-        OutputError: the address is in use or not allowed.
+        RewardkitError: a package is missing, the scorer does not load, or the address cannot be used.
     """
     try:
         import uvicorn
@@ -141,12 +136,7 @@ def raise_connection_limit(max_waiting: int, jobs: int) -> int:
 
 @contextmanager
 def open_listener(host: str, port: int) -> Iterator[socket.socket]:
-    """Open a socket that listens on the first address of a host.
-
-    Raises:
-        UsageError: the host has no address.
-        OutputError: the address cannot be listened on.
-    """
+    """Open a socket that listens on the first address of a host."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
@@ -162,11 +152,7 @@ def open_listener(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def read_token(variable: str) -> str:
-    """Return the token in an environment variable.
-
-    Raises:
-        UsageError: the variable is unset or blank, or holds something other than a token.
-    """
+    """Return the token in an environment variable."""
     token = os.environ.get(variable, "").strip()
     if not token:
         raise UsageError(f"--token-env {variable}: it is unset or blank; put the token there.")

@@ -7,9 +7,9 @@ import pytest
 from rewardkit.audit import audit
 from rewardkit.audit.attacks import _JUDGE_HOLES as JUDGE_HOLES
 from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT
-from rewardkit.audit.holes import states_gold
 from rewardkit.audit.model import FORMS, Target
 from rewardkit.audit.rows import packaged_rows
+from rewardkit.audit.written_attacks import states_gold
 from rewardkit.errors import DataError
 from rewardkit.scorers.compose import write_reward_file
 from rewardkit.scorers.math import score as rules
