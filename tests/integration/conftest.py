@@ -156,15 +156,10 @@ def load(compose, tokenizer):
 
 @pytest.fixture
 def load_reward(compose):
-    """Load a custom reward function from its location and reward_kwargs with verl's own loader."""
+    """Load a custom reward function from its location with verl's own loader."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
-    def load(location, **kwargs):
-        key = reward_key(VERL)
-        extra = [f"+{key}.reward_kwargs.{name}={value}" for name, value in kwargs.items()]
-        return get_custom_reward_fn(compose(f"{key}.path={location}", *extra))
-
-    return load
+    return lambda location: get_custom_reward_fn(compose(f"{reward_key(VERL)}.path={location}"))
 
 
 @pytest.fixture(scope="session")

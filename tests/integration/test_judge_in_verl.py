@@ -6,7 +6,6 @@ The router is verl's own; behind it is a judge on loopback.
 import socket
 import time
 from contextlib import ExitStack
-from inspect import iscoroutinefunction
 from threading import Thread
 
 import pytest
@@ -74,10 +73,6 @@ def judged(compose, tokenizer, boxed_parquet):
         return read_outputs(asyncio.run(score()))
 
     return run
-
-
-def test_the_function_is_async_where_verl_awaits_it(load_reward):
-    assert iscoroutinefunction(load_reward(location("judge")))
 
 
 def test_the_manager_naive_scores_with_a_judge(score_batch, boxed_parquet):

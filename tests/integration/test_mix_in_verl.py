@@ -48,24 +48,19 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
     assert all(type(row["extra_info"]["index"]) is int for row in loaded)
     assert all(type(row["reward_model"]["ground_truth"]) is str for row in loaded)
     assert all(row["raw_prompt"][-1]["content"] for row in loaded)
+    assert len(load(parquet, tmp_path / "mix.parquet")) == 64 + 32
 
 
-def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
-    other = write(tmp_path / "other.parquet", rows(16, **KINDS["uuid index"]))
-    mix([MixPart(other)], tmp_path / "mix.parquet")
-    assert len(load(parquet, tmp_path / "mix.parquet")) == 64 + 16
-
-
-def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load):
-    """Rows without a picture have a null, which verl reads as no picture."""
-    pictures = tmp_path / "pictures.parquet"
-    rewardkit.prep("geometry3k", pictures, sample=True, split="train")
-    mix([MixPart(parquet, 64), MixPart(pictures, 1)], tmp_path / "mix.parquet", rows=65)
+def test_a_mix_of_images_and_text_loads(parquet, tmp_path, load):
+    """Rows without an image have a null, which verl reads as no image."""
+    images = tmp_path / "images.parquet"
+    rewardkit.prep("geometry3k", images, sample=True, split="train")
+    mix([MixPart(parquet, 64), MixPart(images, 1)], tmp_path / "mix.parquet", rows=65)
     loaded = load(tmp_path / "mix.parquet", processor=object())
     contents = [row["raw_prompt"][-1]["content"] for row in loaded]
-    with_picture = [content for content in contents if isinstance(content, list)]
-    assert (len(contents), len(with_picture)) == (65, 1)
-    assert with_picture[0][0]["image"].size > (1, 1)
+    with_image = [content for content in contents if isinstance(content, list)]
+    assert (len(contents), len(with_image)) == (65, 1)
+    assert with_image[0][0]["image"].size > (1, 1)
 
 
 def test_dapo_aime_and_ours_load_as_one_mix(shared, parquet, tmp_path, load):

@@ -132,23 +132,23 @@ def train_on(compose, tokenizer, monkeypatch):
 
 
 def rewards_of(fields):
-    """Return the rewards of the tokens, and the places of those that are not 0."""
+    """Return the rewards of the tokens, and the indices of those that are not 0."""
     rewards = fields["rm_scores"][0]
     return rewards, rewards.nonzero().flatten().tolist()
 
 
 def test_each_turn_has_its_reward_on_its_last_token(train_on, tokenizer):
-    rewards, places = rewards_of(train_on(TURNS))
+    rewards, indices = rewards_of(train_on(TURNS))
     ids = tokenizer(TURNS[0] + TOOL + TURNS[1] + TOOL + TURNS[2], add_special_tokens=False)
     ends = [len(TURNS[0]), len(TURNS[0] + TOOL + TURNS[1]), len(ids["input_ids"])]
-    assert [place + 1 for place in places] == ends
-    assert rewards[places].tolist() == [1.0, -1.0, 1.0]
+    assert [index + 1 for index in indices] == ends
+    assert rewards[indices].tolist() == [1.0, -1.0, 1.0]
     assert rewards.sum() == 1.0
 
 
 def test_one_turn_has_the_reward_where_verl_puts_it(train_on):
-    rewards, places = rewards_of(train_on(["#### 4"]))
-    assert (places, rewards.sum()) == ([len("#### 4") - 1], 1.0)
+    rewards, indices = rewards_of(train_on(["#### 4"]))
+    assert (indices, rewards.sum()) == ([len("#### 4") - 1], 1.0)
 
 
 def test_verl_logs_the_keys_of_the_reward_without_the_list(train_on):

@@ -191,7 +191,7 @@ def test_verl_composes_and_accepts_a_recipe_with_gdpo(composed):
     from rewardkit.launch.plan import make_plan
     from rewardkit.launch.recipe import deep_merge, read_recipe
     from tests.integration.test_recipes_in_verl import compose_here
-    from tests.integration.test_rules_in_verl import SMALLEST
+    from tests.launch.conftest import SMALLEST
 
     reward = {"scorer": f"{composed}:compute_score"}
     tree = deep_merge(SMALLEST, {"algorithm": "gdpo", "reward": reward})

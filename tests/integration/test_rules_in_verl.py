@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.launch.plan import make_plan
-from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.rules import RULES, check_rules, rule
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl import compose_child
@@ -15,82 +13,61 @@ from rewardkit.launch.verl.compose import config_name
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.strict_yaml import read_table
 from tests.integration.conftest import VERL, is_installed
-from tests.launch.conftest import SMALLEST
+from tests.launch.test_rules import plan_and_facts
 
 installed = pytest.importorskip("verl")
 SOURCE = Path(installed.__file__).parent
-ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-MEGATRON = f"{ACTOR}.megatron"
-RECIPE = deep_merge(SMALLEST, {"reward": {"scorer": "verl"}})
-UNEVEN = {"data.train_batch_size": 257, f"{ROLLOUT}.n": 5}
-M, PPO = {"strategy": "megatron"}, {"algorithm": "ppo"}
-DYNAMIC, HF = {f"{ACTOR}.use_dynamic_bsz": True}, {f"{ROLLOUT}.name": "hf"}
-MICRO, TOTAL = f"{ACTOR}.ppo_micro_batch_size_per_gpu", f"{ACTOR}.ppo_micro_batch_size"
-LOG_PROB, REF = "log_prob_micro_batch_size_per_gpu", "actor_rollout_ref.ref"
-MODEL, EXPERTS = "actor_rollout_ref.model", f"{ROLLOUT}.expert_parallel_size"
-CRITIC = "critic.ppo_micro_batch_size_per_gpu"
-SPLIT = {f"{ROLLOUT}.disaggregation.enabled": True, f"{ROLLOUT}.name": "sglang"}
-REPLAY, DYNAMIC_CONTEXT = f"{MEGATRON}.router_replay.mode", f"{MEGATRON}.dynamic_context_parallel"
-ROLLOUT_MICRO, REF_MICRO = f"{ROLLOUT}.{LOG_PROB}", f"{REF}.{LOG_PROB}"
-CRITIC_OLD, CRITIC_MINI = "critic.ppo_micro_batch_size", "critic.ppo_mini_batch_size"
+REF_MICRO, CRITIC_MICRO = (
+    "F.log_prob_micro_batch_size_per_gpu",
+    "critic.ppo_micro_batch_size_per_gpu",
+)
+SPLIT = "R.disaggregation.enabled=True R.name=sglang"
+SPLIT_ON_HF = f"{SPLIT} R.name=hf"
 
-#: Settings of a plan, its recipe's parts, and the rule that names the line of verl; "" without one.
-# fmt: off
+#: The words of a plan, as in tests/launch/test_rules.py, and the rule that names verl's line; "" for none.
 CASES = {
-    "nothing is wrong": ({}, {}, ""),
-    "mini batch over batch": ({"data.train_batch_size": 128}, {}, "L-18"),
-    "odd batch": (UNEVEN, {}, "L-19"),
-    "cold validation":
-        ({f"{ROLLOUT}.val_kwargs.do_sample": True, f"{ROLLOUT}.temperature": 0}, {}, "L-27"),
-    "sequence parallel with padding": (
-        {f"{ACTOR}.ulysses_sequence_parallel_size": 2, f"{MODEL}.use_remove_padding": False},
-        {}, "L-58"),
-    "odd parallel size": ({f"{MEGATRON}.tensor_model_parallel_size": 3}, M, "L-37"),
-    "odd batch, Megatron": (
-        {f"{MEGATRON}.tensor_model_parallel_size": 2, f"{MEGATRON}.pipeline_model_parallel_size": 2, **UNEVEN},
-        M, "L-19"),
-    "no micro batch": ({MICRO: None}, {}, "micro-batch"),
-    "no micro batch, dynamic": ({MICRO: None, **DYNAMIC}, {}, ""),
-    "no micro batch, Megatron": ({MICRO: None}, M, "micro-batch"),
-    "no micro batch, dynamic, Megatron": ({MICRO: None, **DYNAMIC}, M, "micro-batch"),
-    "none anywhere": ({MICRO: None, ROLLOUT_MICRO: None, REF_MICRO: None}, {}, "micro-batch"),
-    "two micro batches": ({TOTAL: 256}, {}, "micro-batch"),
-    "two micro batches, dynamic": ({TOTAL: 256, **DYNAMIC}, {}, ""),
-    "none of the rollout": ({ROLLOUT_MICRO: None}, {}, "micro-batch"),
-    "no reference": ({REF_MICRO: None, f"{ACTOR}.use_kl_loss": False}, {}, ""),
-    "two of the rollout": ({f"{ROLLOUT}.log_prob_micro_batch_size": 256}, {}, "micro-batch"),
-    "critic": ({CRITIC: 1}, PPO, ""),
-    "no micro batch of the critic": ({}, PPO, "micro-batch"),
-    "dynamic critic": ({"critic.use_dynamic_bsz": True}, PPO, ""),
-    "two of the critic": ({CRITIC: 1, CRITIC_OLD: 64}, PPO, "micro-batch"),
-    "mini batch of the critic": (
-        {CRITIC: 1, CRITIC_MINI: 512, "data.train_batch_size": 256},
-        PPO, "critic-batch"),
-    "odd micro batch of all devices": ({MICRO: None, TOTAL: 100}, {}, "global-micro-batch"),
-    "small micro batch of all devices": ({MICRO: None, TOTAL: 4}, {}, "global-micro-batch"),
-    "unknown aggregation": ({f"{ACTOR}.loss_agg_mode": "mean"}, {}, "accepted-value"),
-    "known aggregation": ({f"{ACTOR}.loss_agg_mode": "seq-mean-token-sum-norm"}, {}, ""),
-    "mode of the router": ({REPLAY: "R1"}, M, "accepted-value"),
-    "routes without their pass":
-        ({REPLAY: "R2", "algorithm.rollout_correction.bypass_mode": True}, M, "router-replay"),
-    "no length of the context": ({DYNAMIC_CONTEXT: True}, M, "router-replay"),
-    "dynamic context": (
-        {DYNAMIC_CONTEXT: True, f"{MEGATRON}.max_seqlen_per_dp_cp_rank": 8192},
-        M, ""),
-    "adapters over vLLM's rank": ({f"{MODEL}.lora_rank": 600}, {}, "lora-rank"),
-    "adapters of 512": ({f"{MODEL}.lora_rank": 512}, {}, ""),
-    "expert parallel": ({EXPERTS: 4}, {}, "expert-parallel"),
-    "expert parallel of TP": ({EXPERTS: 2, f"{ROLLOUT}.tensor_model_parallel_size": 2}, {}, ""),
-    "pipeline in the rollout": ({f"{ROLLOUT}.pipeline_model_parallel_size": 2}, {}, "L-30"),
-    "samples of a trace": ({f"{ROLLOUT}.trace.max_samples_per_step_per_worker": -1}, {}, "bounds"),
-    "disaggregated": (SPLIT, {}, ""),
-    "disaggregated on hf": (SPLIT | HF, {}, "accepted-value"),
-    "unknown backend":
-        (SPLIT | {f"{ROLLOUT}.disaggregation.transfer_backend": "tcp"}, {}, "accepted-value"),
-    "no replica": (SPLIT | {f"{ROLLOUT}.disaggregation.decode_replicas": 0}, {}, "bounds"),
-    "unknown warmup": ({f"{ACTOR}.optim.lr_scheduler_type": "linear"}, {}, "accepted-value"),
+    "": "",
+    "BATCH=128": "L-18",
+    "BATCH=257 R.n=5": "L-19",
+    "VAL.do_sample=True R.temperature=0": "L-27",
+    "ULYSSES=2 M.use_remove_padding=False": "L-58",
+    "MEGATRON ACTOR_TP=3": "L-37",
+    "MEGATRON ACTOR_TP=2 ACTOR_PP=2 BATCH=257 R.n=5": "L-19",
+    "MICRO=null": "micro-batch",
+    "MICRO=null DYNAMIC": "",
+    "MICRO=null MEGATRON": "micro-batch",
+    "MICRO=null DYNAMIC MEGATRON": "micro-batch",
+    f"MICRO=null LOG_PROB=null {REF_MICRO}=null": "micro-batch",
+    "TOTAL=256": "micro-batch",
+    "TOTAL=256 DYNAMIC": "",
+    "LOG_PROB=null": "micro-batch",
+    f"{REF_MICRO}=null KL=False": "",
+    "R.log_prob_micro_batch_size=256": "micro-batch",
+    f"algorithm=ppo {CRITIC_MICRO}=1": "",
+    "algorithm=ppo": "micro-batch",
+    "algorithm=ppo critic.use_dynamic_bsz=True": "",
+    f"algorithm=ppo {CRITIC_MICRO}=1 critic.ppo_micro_batch_size=64": "micro-batch",
+    f"algorithm=ppo {CRITIC_MICRO}=1 CRITIC_MINI=512 BATCH=256": "critic-batch",
+    "MICRO=null TOTAL=100": "global-micro-batch",
+    "MICRO=null TOTAL=4": "global-micro-batch",
+    "AGG=mean": "accepted-value",
+    "AGG=seq-mean-token-sum-norm": "",
+    "MEGATRON REPLAY=R1": "accepted-value",
+    "MEGATRON REPLAY=R2 BYPASS=True": "router-replay",
+    "MEGATRON G.dynamic_context_parallel=True": "router-replay",
+    "MEGATRON G.dynamic_context_parallel=True G.max_seqlen_per_dp_cp_rank=8192": "",
+    "M.lora_rank=600": "lora-rank",
+    "M.lora_rank=512": "",
+    "R.expert_parallel_size=4": "expert-parallel",
+    "R.expert_parallel_size=2 TP=2": "",
+    "R.pipeline_model_parallel_size=2": "L-30",
+    "TRACED=-1": "bounds",
+    SPLIT: "",
+    SPLIT_ON_HF: "accepted-value",
+    f"{SPLIT} R.disaggregation.transfer_backend=tcp": "accepted-value",
+    f"{SPLIT} R.disaggregation.decode_replicas=0": "bounds",
+    "WARMUP=linear": "accepted-value",
 }
-# fmt: on
 
 
 def refused_at(arguments, *, critic):
@@ -142,31 +119,29 @@ def model(tmp_path_factory, tokenizer_dir):
     return str(folder)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(name, model):
-    if "adapters" in name and not is_installed("vllm"):
+@pytest.mark.parametrize(("words", "wanted"), CASES.items())
+def test_our_rules_give_an_error_exactly_if_verl_does_and_name_its_line(words, wanted, model):
+    if "lora_rank" in words and not is_installed("vllm"):
         pytest.skip("verl imports vLLM to check the rank of adapters")
-    if name == "disaggregated on hf" and not rule.refusal("disaggregation-engine", VERL):
+    if words == SPLIT_ON_HF and not rule.refusal("disaggregation-engine", VERL):
         pytest.skip("this verl disaggregates nothing, and refuses hf in its workers")
-    verl, parts, wanted = CASES[name]
-    recipe = deep_merge(RECIPE, {"model": model, "verl": verl or RECIPE["verl"], **parts})
-    plan = make_plan(read_recipe(recipe, "x"), VERL)
+    plan, _ = plan_and_facts(f"VERL model={model} {words}", release=VERL)
     errors = {f.rule: f for f in check_rules(plan, RunFacts()) if f.severity == "error"}
-    lines = refused_at(plan.arguments, critic=parts == PPO)
+    lines = refused_at(plan.arguments, critic="algorithm=ppo" in words)
     assert bool(errors) == bool(lines), (errors, lines)
     if lines:
         assert wanted in errors, errors
-        place = errors[wanted].source.rpartition(f"verl {VERL}: ")[2]
-        assert place in lines, (place, lines)
+        line = errors[wanted].source.rpartition(f"verl {VERL}: ")[2]
+        assert line in lines, (line, lines)
 
 
 def test_the_table_names_a_raise_or_an_assert_of_this_verl():
     table = read_table(rule.__file__, "refusals.yaml")
-    for check, place in table[VERL].items():
-        file, _, line = place.partition(":")
+    for check, source in table[VERL].items():
+        file, _, line = source.partition(":")
         text = (SOURCE / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
         stops = {"raise", "assert"} if check != "megatron-micro-none" else {"minimal_bsz"}
-        assert text.split()[0] in stops, (check, place, text)
+        assert text.split()[0] in stops, (check, source, text)
 
 
 def test_the_lists_of_estimators_and_losses_are_those_that_verl_has_registered():

@@ -13,7 +13,7 @@ from rewardkit.row import read_rows, write_rows
 from rewardkit.scorers.base import spec_of
 from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.load import location, scorer_for
-from tests.integration.conftest import VERL, make_batch, row
+from tests.integration.conftest import VERL, row
 from tests.tables import every
 
 KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}
@@ -53,13 +53,6 @@ def test_verl_loads_a_scorer_as_a_package(load_reward):
     assert reward(data_source="", solution_str="#### 1", ground_truth="1")["score"] == 1.0
 
 
-def test_reward_kwargs_reach_the_scorer(load_reward):
-    """Options in verl's configuration are options of the scorer."""
-    call = {"data_source": "", "solution_str": "#### $18.00", "ground_truth": "18"}
-    assert load_reward(location("gsm8k"))(**call)["score"] == 0.0
-    assert load_reward(location("gsm8k"), method="robust")(**call)["score"] == 1.0
-
-
 def test_the_printed_overrides_set_the_reward(compose):
     """The overrides of `rewardkit path --verl` for this release compose and set the reward."""
     reward = get_reward(compose(*reward_overrides(location("gsm8k"), {"method": "robust"}, VERL)))
@@ -92,7 +85,7 @@ def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
 
 
 def test_verl_loads_all_datasets_in_one_list(load, tmp_path):
-    """It loads all our datasets, also those with pictures, as one `data.train_files`."""
+    """It loads all our datasets, also those with images, as one `data.train_files`."""
     from rewardkit import registry
 
     names = sorted(registry.DATASETS)
@@ -140,15 +133,6 @@ def test_an_unknown_data_source_scores_as_wrong_and_sets_error(score_batch, tmp_
     assert rewards == [0.0] * 4
     assert [e["error"] for e in extras] == [1.0] * 4
     assert len([r for r in caplog.records if "nobody/knows" in r.message]) == 1
-
-
-def test_a_ray_actor_scores(private_ray, reward_worker, compose, tokenizer, parquet):
-    """verl runs the reward worker as an actor of a Ray cluster, here a private one."""
-    config = compose(f"reward.custom_reward_function.path={location('gsm8k')}")
-    data = make_batch(config, tokenizer, [parquet], right_or_wrong)
-    result = reward_worker.score.remote(config, data)
-    rewards, _ = private_ray.get(result, timeout=200)
-    assert rewards == [expected(row) for row in rows_of(parquet)]
 
 
 def gsm8k_strings(n, seed):
