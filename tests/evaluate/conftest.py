@@ -18,7 +18,7 @@ from tests.judging.faulty_server import JudgeHandler, JudgeServer, serving
 class Chat(JudgeServer):
     """A server that answers "#### N", right or wrong by a hash of prompt and seed.
 
-    A fault is "slow", a status with headers and body, or raw bytes.
+    A fault is one of `faulty_server`, "slow", a status with headers and body, or raw bytes.
     """
 
     def __init__(self, *, faults=None, always=None, seconds=0.0):
@@ -32,7 +32,9 @@ class ChatHandler(JudgeHandler):
     def answer(self, body, fault):
         self.server.keys.append(self.headers["Authorization"])
         self.server.times.append(time.monotonic())
-        if isinstance(fault, bytes):  # sent unchanged
+        if callable(fault):
+            fault(self, body)
+        elif isinstance(fault, bytes):  # sent unchanged
             self.wfile.write(fault)
             self.close_connection = True
         elif isinstance(fault, tuple):

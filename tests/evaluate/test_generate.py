@@ -28,6 +28,7 @@ from rewardkit.model_client.client import (
 from rewardkit.model_client.completions import parse_choice
 from rewardkit.responses.score import ScoringPlan
 from rewardkit.scorers.base import Score
+from tests.judging.faulty_server import PASSING_FAULTS, REPLY_FAULTS, TRANSPORT_FAULTS
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
@@ -80,21 +81,14 @@ DEEP, HTML = b"[" * 200_000 + b"]" * 200_000, raw(b"<html>gateway</html>")
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
 WITHHELD = ["content_filter", "no_content"]
 FAULTS = {
-    "cut": b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"choices": [{"mess',
-    "cut in a chunk": b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{"choices":',
+    **PASSING_FAULTS,
+    **{name: fault for name, fault in REPLY_FAULTS.items() if name.startswith("body ")},
+    **{name: REPLY_FAULTS[name] for name in ("not UTF-8", "deep objects", "long number")},
+    "not HTTP": TRANSPORT_FAULTS["not HTTP"],
     "longer than it says": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + b'{"choices": []}',
     "two lengths": raw(b"{}", "Content-Length: 7"),
-    "no http": b"SSH-2.0-OpenSSH\r\n",
-    "nothing": b"",
-    "html": HTML,
     "a stream": raw(b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'),
     "not the gzip it says": raw(b'{"choices": []}', "Content-Encoding: gzip"),
-    "bytes that are no text": raw(b'{"choices": "\xff"}'),
-    "nested": raw(b'{"choices":' + DEEP + b"}"),
-    "no choices": raw(b'{"choices": []}'),
-    "choices that are a number": raw(b'{"choices": 5}'),
-    "an error with a 200": raw(b'{"error": {"message": "overloaded"}}'),
-    "500": E500,
     **{reason: unusable(reason) for reason in INTERRUPTED + WITHHELD},
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.row import write_rows
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL, needs_rehearsal, row
+from tests.launch.conftest import processes
 
 pytestmark = needs_rehearsal
 
@@ -24,16 +24,11 @@ pytestmark = needs_rehearsal
 def living_processes(folder):
     """Return the commands of a rehearsal's living processes: its own, and those named in its log."""
     pids = set(re.findall(r" pid=(\d+)", (folder / "verl.log").read_text(errors="replace")))
-    commands = []
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-            if str(folder) in command or (path.name in pids and "ray::" in command):
-                commands.append(command)
-    return commands
+    return [
+        line
+        for pid, line in processes()
+        if str(folder) in line or (pid in pids and "ray::" in line)
+    ]
 
 
 DIGITS = """

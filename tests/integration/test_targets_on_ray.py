@@ -21,8 +21,10 @@ from pathlib import Path
 import pytest
 
 from rewardkit.launch.plan import make_plan
-from rewardkit.launch.recipe import read_recipe
+from rewardkit.launch.recipe import deep_merge, read_recipe
+from rewardkit.launch.start import write_files
 from rewardkit.launch.targets import render
+from tests.launch.conftest import AWKWARD, processes_with
 
 ray = pytest.importorskip("ray")
 
@@ -70,33 +72,17 @@ sys.exit(int(os.environ.get("DRIVER_CODE", 0)))
 
 def make_test_plan(target, tmp_path, **cluster):
     """Return the plan of a recipe with characters that are special in shells, Ray and Hydra."""
+    scorer = tmp_path / "我的 reward.py"
     text = "def compute_score(*_, **__):\n    return 1.0  # 对\n"
-    (tmp_path / "我的 reward.py").write_text(text, encoding="utf-8")
-    tree = {
-        "name": "运行 $HOME 'x'",
-        "algorithm": "grpo",
-        "devices": "npu",
-        "nodes": 2,
-        "devices_per_node": 16,
-        "model": "/模型/Qwen3 8B",
-        "data": {"train": ["/数据/a b.parquet", "/d/it's $x.parquet"], "val": "/数据/v.parquet"},
-        "reward": {"scorer": f"{tmp_path}/我的 reward.py:compute_score"},
-        "cluster": {"target": target, "wait_s": 90, **cluster},
-        "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文"},
-        "verl": {
-            "trainer.logger": ["console", "wandb"],
-            "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
-        },
-    }
-    return make_plan(read_recipe(tree, "test"), "0.9.1")
+    scorer.write_text(text, encoding="utf-8")
+    parts = {"devices": "npu", "reward": {"scorer": f"{scorer}:compute_score"}}
+    parts["cluster"] = {"target": target, "wait_s": 90, **cluster}
+    return make_plan(read_recipe(deep_merge(AWKWARD, parts), "test"), "0.9.1")
 
 
 def write_launch(plan, folder):
     launch = render(plan, folder)
-    for file in launch.files:
-        path = folder / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8")
+    write_files(launch.files, folder)
     return launch
 
 
@@ -119,12 +105,12 @@ def env(tmp_path, home):
         (stub / package / "__init__.py").touch()
     (stub / "verl/trainer/main_ppo.py").write_text(DRIVER)
     gcs, dashboard, agent, client = ports(4)
-    places = {"HOME": home, "TMPDIR": home, "RAY_TMP": home / "r", "DUMP": tmp_path / "dump.json"}
+    folders = {"HOME": home, "TMPDIR": home, "RAY_TMP": home / "r", "DUMP": tmp_path / "dump.json"}
     numbers = {"RAY_PORT": gcs, "DASHBOARD_PORT": dashboard, "AGENT_PORT": agent, "CHECK_FILES": 0}
     numbers |= {"CLIENT_PORT": client, "RAY_NUM_CPUS": 4, "RAY_USAGE_STATS_ENABLED": 0}
     path = f"{BIN}:{os.environ['PATH']}:/usr/sbin:/sbin"
     own = {"PATH": path, "PYTHONPATH": stub, "STUB": stub, "RAY_AUTH_MODE": "disabled"}
-    return {name: str(value) for name, value in (places | numbers | own).items()}
+    return {name: str(value) for name, value in (folders | numbers | own).items()}
 
 
 def ports(count):
@@ -164,18 +150,9 @@ def start():
 def living_processes(text):
     """Return the command lines with a text, after waiting for processes that are ending."""
     deadline = time.monotonic() + 45  # a worker that is just starting ends when it finds no raylet
-    while True:
-        commands = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if text in line:
-                commands.append(line)
-        if not commands or time.monotonic() > deadline:
-            return commands
+    while (commands := processes_with(text)) and time.monotonic() < deadline:
         time.sleep(0.2)
+    return commands
 
 
 def driver_record(env):

@@ -9,6 +9,8 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -250,6 +252,18 @@ def bash(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.wait()
+
+
+def processes():
+    """Yield (process id, command line) of the processes of this machine."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            yield path.parent.name, path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def processes_with(text):
+    """Return the command lines with a text of all processes but this one."""
+    return [line for pid, line in processes() if text in line and pid != str(os.getpid())]
 
 
 def finish(process, limit=300):

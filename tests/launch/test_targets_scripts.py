@@ -16,20 +16,7 @@ import pytest
 import yaml
 
 from rewardkit.launch.targets import render
-from tests.launch.conftest import finish, free_port
-
-
-def processes_with(text):
-    """Return the command lines of processes on this machine that contain a text."""
-    processes = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in line and path.parent.name != str(os.getpid()):
-            processes.append(line)
-    return processes
+from tests.launch.conftest import finish, free_port, processes_with
 
 
 def read_call(tmp_path):
