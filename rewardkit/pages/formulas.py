@@ -237,14 +237,30 @@ def show_value(text: str) -> Markup:
     return _markup(text, find_value(text))
 
 
+#: A formula: whether it is a display, its source, which the page hides, and MathML.
+_FORMULA = Markup('<span class="math{}"><span class="tex" aria-hidden="true">{}</span>{}</span>')
+
+
 def _markup(text: str, formulas: Iterable[Formula]) -> Markup:
-    pieces: list[Markup] = []
-    previous_end = 0
+    pieces, end = [], 0
+    for formula, source, before in _sources(text, formulas):
+        display = (" display", Markup(' displaystyle="true"')) if formula.is_display else ("", "")
+        lines = (
+            Markup("<math{}>{}</math>").format(display[1], Markup("").join(map(node_markup, line)))
+            for line in _lines(formula.parts, source)
+        )
+        math = Markup("<wbr>").join(lines)
+        pieces += [escape(before), _FORMULA.format(display[0], source, math)]
+        end = formula.end
+    return Markup("").join([*pieces, escape(text[end:])])
+
+
+def _sources(text: str, formulas: Iterable[Formula]) -> Iterator[tuple[Formula, str, str]]:
+    """Yield each formula with its source and the text between it and the one before."""
+    end = 0
     for formula in formulas:
-        source = text[formula.start : formula.end]
-        pieces += escape(text[previous_end : formula.start]), formula_markup(formula, source)
-        previous_end = formula.end
-    return Markup("").join((*pieces, escape(text[previous_end:])))
+        yield formula, text[formula.start : formula.end], text[end : formula.start]
+        end = formula.end
 
 
 def find_value(text: str) -> list[Formula]:
@@ -256,34 +272,20 @@ def find_value(text: str) -> list[Formula]:
     return [Formula(0, len(text), parts, is_display=False)] if parts else []
 
 
-def formula_markup(formula: Formula, source: str) -> Markup:
-    """Return a formula as HTML: its source, which the page hides, and MathML."""
-    display = " display" if formula.is_display else ""
-    style = Markup(' displaystyle="true"') if display else ""
-    pieces = (
-        Markup("<math{}>{}</math>").format(style, Markup("").join(map(node_markup, piece)))
-        for piece in line_pieces(formula.parts, source)
-    )
-    return Markup(
-        '<span class="math{}"><span class="tex" aria-hidden="true">{}</span>{}</span>'
-    ).format(display, source, Markup("<wbr>").join(pieces))
-
-
 def pack_formulas(formulas: Iterable[Formula], text: str) -> list[list[Any]]:
     """Return formulas as lists for `report.js`, which builds MathML from them.
 
     Each is the distance from the end of the one before, its length, both in UTF-16 as JavaScript
-    counts, 1 for a display, and its pieces. A node is a list of its tag, its attributes, and its parts
+    counts, 1 for a display, and its lines. A node is a list of its tag, its attributes, and its parts
     or its text.
     """
-    entries, previous_end = [], 0
-    for formula in formulas:
-        source = text[formula.start : formula.end]
-        pieces = [[_pack(node) for node in piece] for piece in line_pieces(formula.parts, source)]
-        gap = utf16_length(text[previous_end : formula.start])
-        entries.append([gap, utf16_length(source), int(formula.is_display), *pieces])
-        previous_end = formula.end
-    return entries
+    return [
+        [
+            *(utf16_length(before), utf16_length(source), int(formula.is_display)),
+            *(list(map(_pack, line)) for line in _lines(formula.parts, source)),
+        ]
+        for formula, source, before in _sources(text, formulas)
+    ]
 
 
 def utf16_length(text: str) -> int:
@@ -296,18 +298,14 @@ def _pack(node: MathNode) -> list[Any]:
     return [node.tag, dict(node.attributes), *parts]
 
 
-def line_pieces(parts: Sequence[MathNode], source: str) -> Iterator[Sequence[MathNode]]:
-    """Yield the parts of a long formula in pieces that end with a relation: browsers break no line."""
+def _lines(parts: Sequence[MathNode], source: str) -> Iterator[Sequence[MathNode]]:
+    """Yield the parts of a long formula up to each relation: browsers break no line in a formula."""
     start = 0
-    for at, node in enumerate(parts):
-        if (
-            node.tag == "mo"
-            and node.text in _RELATIONS
-            and len(source) > _BREAKABLE_CHARACTERS
-            and at + 1 < len(parts)
-        ):
-            yield parts[start : at + 1]
-            start = at + 1
+    for end, node in enumerate(parts[:-1], 1):
+        is_relation = node.tag == "mo" and node.text in _RELATIONS
+        if is_relation and len(source) > _BREAKABLE_CHARACTERS:
+            yield parts[start:end]
+            start = end
     yield parts[start:]
 
 
