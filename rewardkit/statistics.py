@@ -136,7 +136,7 @@ def student_t_quantile(degrees: float) -> float:
     return _whole_t_quantile(low) + part * (_whole_t_quantile(high) - _whole_t_quantile(low))
 
 
-def percentile_of_counts(counts: Mapping[int, int], percent: int) -> int:
+def percentile_of_counts(counts: Mapping[int, int], percent: float) -> int:
     """Return the least counted value that `percent` % of the values do not exceed; 0 without any.
 
     This is the nearest-rank definition: the result is always one of the values.

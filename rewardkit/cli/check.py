@@ -29,7 +29,7 @@ from rewardkit.cli.shared.options import (
     examples,
     option,
 )
-from rewardkit.cli.shared.user_code import load_cards, open_scorer_with_status, require_sets
+from rewardkit.cli.shared.user_code import load_cards, require_sets
 from rewardkit.errors import UsageError
 from rewardkit.table import Table
 
@@ -74,10 +74,7 @@ def command(
         str | None,
         option("Scorer to use instead of the scorer of each row.", autocompletion=complete_scorers),
     ] = None,
-    settings: opt.Settings = None,
-    right_score: opt.RightScore = None,
-    seconds_per_row: opt.SecondsPerRow = 60.0,
-    load_seconds: opt.LoadSeconds = 60.0,
+    scoring: opt.ScorerOptions = opt.NO_OPTIONS,
     allow_duplicates: Annotated[
         bool, option("Accept repeated prompts.", "--allow-duplicates")
     ] = False,
@@ -161,8 +158,8 @@ def command(
     if len(files) == 1 and (is_file_of_recipe or (not files[0].exists() and recipe in built_in())):
         used = {"files", "settings", "load_seconds", "strict", "verl_version", "lang"}
         opt.require_unused(ctx, "a recipe", used)
-        request = read_launch_request(recipe, settings, verl_version=verl_version)
-        _check_recipe(request, load_seconds, strict=strict, lang=lang, as_json=as_json)
+        request = read_launch_request(recipe, scoring.settings, verl_version=verl_version)
+        _check_recipe(request, scoring.load_seconds, strict=strict, lang=lang, as_json=as_json)
     from rewardkit.checks.check import OptionalChecks, check, check_files
     from rewardkit.dropped_rows import dropped_path
     from rewardkit.preprocess.column_guess import parquet_files
@@ -177,19 +174,16 @@ def command(
     for name, path in outputs.items() if has_several else ():
         if path:
             raise UsageError(f"{name} writes the result of one parquet. Give one file, no folder.")
-    options, sets = opt.scorer_options(settings), _names_of_sets(against, load_seconds)
+    sets = _names_of_sets(against, scoring.load_seconds)
     inputs = [*files, *(Path(name.partition("=")[2] or name) for name in sets)]
     outs = {"out": out, "dropped": dropped_path(out) if out else None}
     opt.require_html_path(html, overwrite=overwrite, inputs=inputs, scorer=scorer, **outs)
     parquets, others = parquet_files(files)
     _warn_of(others)
     name = scorer or "auto"
-    with (
-        prints_to_stderr(),
-        _judging(name, options, seconds_per_row, load_seconds, jobs) as judging,
-    ):
+    with prints_to_stderr(), _judging(name, scoring, jobs) as judging:
         extras = OptionalChecks(
-            **_eval_sets(sets, hub, load_seconds),
+            **_eval_sets(sets, hub, scoring.load_seconds),
             threshold=threshold,
             count_tokens=_counter(tokenizer),
             max_tokens=max_prompt_length,
@@ -201,12 +195,12 @@ def command(
                     file,
                     extras=replace(extras, earlier_prompts=earlier_prompts),
                     progress=advance,
-                    scorer_name=" ".join([name, *(settings or ())]),
+                    scorer_name=" ".join([name, *(scoring.settings or ())]),
                     drop_bad=drop_bad,
                     drop_overlap=drop_overlap,
                     overwrite=overwrite,
                     allow_duplicates=allow_duplicates,
-                    right_score=right_score,
+                    right_score=scoring.right_score,
                     **judging,
                 )
 
@@ -282,9 +276,7 @@ def _counter(tokenizer: str | None) -> TokenCounter | None:
 
 
 @contextmanager
-def _judging(
-    name: str, options: dict[str, Any], seconds: float, load_seconds: float, jobs: int | None
-) -> Iterator[dict[str, Any]]:
+def _judging(name: str, scoring: opt.ScorerOptions, jobs: int | None) -> Iterator[dict[str, Any]]:
     """Yield the arguments of `check` that score rows: `scorer`, `options`, `jobs`.
 
     A custom scorer runs in its own process, as in `score`.
@@ -294,7 +286,7 @@ def _judging(
     from rewardkit.scorers.isolated import is_built_in
     from rewardkit.scorers.load import load_scorer
 
-    jobs = jobs or cores()
+    jobs, options = jobs or cores(), scoring.of_scorer
     if name == "auto":
         load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
         yield {"options": options, "jobs": jobs}
@@ -305,7 +297,7 @@ def _judging(
             warn(f"scorer {name!r} asks a model server: golds and solutions are not scored.")
         yield {"scorer": scorer, "jobs": jobs}
         return
-    with open_scorer_with_status(name, options, seconds, load_seconds) as judge:
+    with scoring.open(name) as judge:
         yield {"scorer": judge}
 
 

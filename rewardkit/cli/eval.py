@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from rewardkit.evaluate.runs import Comparison
     from rewardkit.evaluate.suite import SuiteMember
 
-#: The options of a scorer, none of them set.
-NO_OPTIONS = opt.ScorerOptions()
-
 RUN_EXAMPLES = (
     "rewardkit eval run test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 32 \\",
     "    --out m.jsonl",
@@ -121,7 +118,9 @@ def run(
     api_key_env: Annotated[
         str | None, option("Environment variable that holds the API key.", metavar="NAME")
     ] = None,
-    scoring: opt.ScorerOptions = NO_OPTIONS,
+    scorer: opt.ScorerName = "auto",
+    scoring: opt.ScorerOptions = opt.NO_OPTIONS,
+    jobs: opt.Jobs = None,
     resume: Annotated[
         bool,
         option(
@@ -143,12 +142,14 @@ def run(
     from rewardkit.evaluate.generate import GenerationConfig, Sampling
     from rewardkit.evaluate.suite import evaluate_suite
     from rewardkit.model_client.client import Server
+    from rewardkit.parallel import cores
 
     if resume and overwrite:
         raise UsageError("--resume keeps the responses of --out, --overwrite discards them.")
     opt.require_companion(ctx, "--suite", suite is not None, "suite_dir", "hub")
     if (parquet is None) == (suite is None):
         raise UsageError("name either a parquet with questions, or sets with --suite.")
+    jobs = jobs or cores()
     extra = _json_object(extra_body)
     sampling = Sampling(
         api,
@@ -162,22 +163,18 @@ def run(
     )
     server = Server(base_url, api, key=_api_key(api_key_env), timeout_seconds=request_seconds)
     generation = GenerationConfig(
-        server,
-        model,
-        sampling,
-        n=n,
-        concurrency=concurrency,
-        tries=tries,
+        server, model, sampling, n=n, concurrency=concurrency, tries=tries
     )
     if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
         warn("temperature 0 is greedy: all responses to a question will be the same.")
-    sets = _prepared_sets(suite, suite_dir, n, hub, scoring) if suite is not None else []
+    load = scoring.load_seconds
+    sets = _prepared_sets(suite, suite_dir, n, hub, load, jobs) if suite is not None else []
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {
-            "plan": scoring.plan(),
+            "plan": scoring.plan(scorer),
             "overwrite": overwrite,
             "callbacks": callbacks,
-            "jobs": scoring.processes,
+            "jobs": jobs,
         }
         if parquet:
             report = evaluate(parquet, generation, out, resume=resume, **options)
@@ -202,7 +199,9 @@ def responses(
         ),
     ],
     out: Annotated[Path | None, option("jsonl file for the scored responses.")] = None,
-    scoring: opt.ScorerOptions = NO_OPTIONS,
+    scorer: opt.ScorerName = "auto",
+    scoring: opt.ScorerOptions = opt.NO_OPTIONS,
+    jobs: opt.Jobs = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
@@ -211,8 +210,9 @@ def responses(
     Responses are matched to the questions of the parquet; nothing is generated.
     """
     from rewardkit.evaluate.evaluation import evaluate_responses
+    from rewardkit.parallel import cores
 
-    plan, jobs = scoring.plan(), scoring.processes
+    plan, jobs = scoring.plan(scorer), jobs or cores()
     with prints_to_stderr(), activity(f"judging responses to {parquet}"):
         report = evaluate_responses(parquet, files, out, plan, jobs=jobs, overwrite=overwrite)
     print_report(report, as_json=as_json)
@@ -267,17 +267,17 @@ def compare(
 
 
 def _prepared_sets(
-    suite: str, folder: Path | None, n: int, hub: opt.HubName, scoring: opt.ScorerOptions
+    suite: str, folder: Path | None, n: int, hub: opt.HubName, load_seconds: float, jobs: int
 ) -> list[SuiteMember]:
     """Return the sets of a suite; missing ones are prepared first."""
     from rewardkit.evaluate.suite import names_in_suite, parse_suite, prepare_member
     from rewardkit.preprocess.load import default_suite_folder
 
-    require_sets(names_in_suite(suite), scoring.load_seconds)
+    require_sets(names_in_suite(suite), load_seconds)
     sets = parse_suite(suite, folder or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare_member(member, hub, scoring.processes, advance):
+            if prepare_member(member, hub, jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
 

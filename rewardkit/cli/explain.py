@@ -6,7 +6,7 @@ import errno
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
@@ -17,7 +17,6 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.options import complete_scorers, examples, option
-from rewardkit.cli.shared.user_code import open_scorer_with_status
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault
 from rewardkit.table import Table
@@ -40,10 +39,7 @@ def command(
     scorer: Annotated[
         str, option("Scorer name, or file.py:function.", autocompletion=complete_scorers)
     ] = "math",
-    settings: opt.Settings = None,
-    right_score: opt.RightScore = None,
-    seconds_per_row: opt.SecondsPerRow = 60.0,
-    load_seconds: opt.LoadSeconds = 60.0,
+    scoring: opt.ScorerOptions = opt.NO_OPTIONS,
     as_json: opt.JsonFlag = False,
 ) -> None:
     """Explain step by step how one response gets its score.
@@ -53,9 +49,7 @@ def command(
     gold, the scorers whose mark is in the response. It names those that read the gold.
     """
     text = _read(response)
-    explanation, miss, rule = _explain(
-        scorer, opt.scorer_options(settings), text, gold, right_score, seconds_per_row, load_seconds
-    )
+    explanation, miss, rule = _explain(scorer, scoring, text, gold)
     score = explanation.score
     rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]
     facts = {
@@ -82,20 +76,14 @@ def command(
 
 
 def _explain(
-    name: str,
-    options: dict[str, Any],
-    text: str,
-    gold: str,
-    right_score: float | None,
-    seconds: float,
-    load_seconds: float,
+    name: str, scoring: opt.ScorerOptions, text: str, gold: str
 ) -> tuple[Explanation, MissedAnswer | None, RightRule]:
     from rewardkit.scorers.base import failure_reason
     from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule, open_scorer
 
-    with open_scorer_with_status(name, options, seconds, load_seconds) as loaded:
-        scorer, rule = learn_rule(loaded, [(gold, {})], right_score)
+    with scoring.open(name) as loaded:
+        scorer, rule = learn_rule(loaded, [(gold, {})], scoring.right_score)
         explanation = call_catching(explain_verdict, scorer, name, text, gold)
         if isinstance(explanation, Exception):
             raise (
@@ -103,9 +91,10 @@ def _explain(
                 if isinstance(explanation, RewardkitError)
                 else DataError(f"{name}: {failure_reason(explanation)}.")
             )
+        seconds, load_seconds = scoring.seconds_per_row, scoring.load_seconds
         open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
         with prints_to_stderr():
-            miss = explain_miss(explanation, options, scorer, text, gold, open_other)
+            miss = explain_miss(explanation, scoring.of_scorer, scorer, text, gold, open_other)
     return explanation, miss, rule
 
 

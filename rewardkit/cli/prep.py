@@ -203,12 +203,7 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's file or folder; None for a dataset's name or a plug-in."""
-    from rewardkit.file_kinds import (
-        ROW_SUFFIXES,
-        content_fault,
-        is_row_file,
-        require_regular_file,
-    )
+    from rewardkit.file_kinds import ROW_SUFFIXES, content_fault, is_row_file, require_regular_file
     from rewardkit.preprocess.load import CARD_SUFFIX, is_set
 
     path = Path(dataset)

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import (
-    print_json,
-    print_table,
-    print_wrapped,
-    progress,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress, warn
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
 from rewardkit.table import Table

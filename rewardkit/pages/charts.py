@@ -11,6 +11,8 @@ from itertools import count
 from math import floor, log10
 from typing import NamedTuple, TypeVar
 
+from rewardkit.statistics import percentile_of_counts
+
 T = TypeVar("T")
 
 #: Number of labels that fit below a chart on a phone, by the characters of the longest one.
@@ -19,8 +21,8 @@ _LABELS_BY_LENGTH = {3: 8, 5: 6, 7: 5, 9: 4, 14: 3}
 #: Bins at most, the overflow bin included.
 MAX_BINS = 25
 
-#: At most one row in this many goes to the overflow bin, to leave room for the other bins.
-ROWS_PER_OVERFLOW_ROW = 200
+#: Percent of the rows that are in bins of one width at least; the others may be in an overflow bin.
+SCALED_PERCENT = 99.5
 
 #: Height of the plot of a line chart, and of the room above it for half a label.
 LINE_HEIGHT_PIXELS = 160
@@ -75,7 +77,7 @@ class Bin(NamedTuple):
 def make_bins(counts: Mapping[int, int], limit: int | None = None) -> list[Bin]:
     """Put values into at most `MAX_BINS` bins of one round width, every value into one of them.
 
-    A few values far above the others share the last bin (`ROWS_PER_OVERFLOW_ROW`).
+    A few values far above the others share the last bin (`SCALED_PERCENT`).
     """
     counts = {value: n for value, n in counts.items() if n > 0}
     if not counts:
@@ -98,13 +100,7 @@ def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
     low, high = min(counts), max(counts)
     if high - low < MAX_BINS:
         return high
-    spare = sum(counts.values()) // ROWS_PER_OVERFLOW_ROW
-    end = high
-    for value in sorted(counts, reverse=True):
-        end = value
-        spare -= counts[value]
-        if spare < 0:
-            break
+    end = percentile_of_counts(counts, SCALED_PERCENT)
     if limit is not None and end < limit <= low + 2 * (end - low):
         end = min(limit, high)
     return end if high - low > 2 * (end - low) else high

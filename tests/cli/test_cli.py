@@ -156,8 +156,7 @@ def test_compose_prints_the_overrides_for_gdpo(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["list", "doctor --offline", "path gsm8k", "recipes list", "--version", "prep --help"],
+    "line", ["list", "doctor --offline", "path gsm8k", "recipes list", "--version", "prep --help"]
 )
 def test_a_full_disk_under_stdout_is_one_line_and_exits_5(run, line):
     with Path("/dev/full").open("w") as full:

@@ -42,8 +42,7 @@ def test_the_type_of_an_image_is_read_from_its_bytes(kind, start):
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"<svg onload='alert(1)'/>", b"RIFF\0\0\0\0WAVE", PNG + b"\0" * MAX_IMAGE_BYTES],
+    "data", [b"", b"<svg onload='alert(1)'/>", b"RIFF\0\0\0\0WAVE", PNG + b"\0" * MAX_IMAGE_BYTES]
 )
 def test_other_files_and_large_ones_are_left_out_and_counted(data):
     assert page_address(data) is None

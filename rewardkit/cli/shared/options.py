@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from math import isfinite
@@ -16,6 +17,7 @@ from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.responses.score import ScoringPlan
+    from rewardkit.scorers.base import Scorer
 
 
 def examples(*lines: str) -> str:
@@ -119,7 +121,7 @@ Settings = Annotated[
     list[str] | None,
     option("Set an option of the scorer. Repeatable.", "--set", metavar="NAME=VALUE"),
 ]
-Scorer = Annotated[
+ScorerName = Annotated[
     str,
     option(
         "Scorer name or file.py:function; auto uses the scorer of each row.",
@@ -171,33 +173,40 @@ GoldKey = Annotated[
 
 @dataclass(frozen=True)
 class ScorerOptions:
-    """The options of a command that scores responses with one scorer."""
+    """The options of a command that scores with one scorer."""
 
-    scorer: Scorer = "auto"
     settings: Settings = None
     right_score: RightScore = None
     seconds_per_row: SecondsPerRow = 60.0
     load_seconds: LoadSeconds = 60.0
-    jobs: Jobs = None
 
-    def plan(self) -> ScoringPlan:
-        """Return the plan of scoring that the options describe."""
+    @property
+    def of_scorer(self) -> dict[str, Any]:
+        """The options of the scorer itself, by their names."""
+        return scorer_options(self.settings)
+
+    def open(self, name: str) -> AbstractContextManager[Scorer]:
+        """Open a scorer, and show that a custom one is imported."""
+        from rewardkit.cli.shared.user_code import open_scorer_with_status
+
+        limits = self.seconds_per_row, self.load_seconds
+        return open_scorer_with_status(name, self.of_scorer, *limits)
+
+    def plan(self, scorer: str) -> ScoringPlan:
+        """Return the plan of scoring with a scorer."""
         from rewardkit.responses.score import ScoringPlan
 
         return ScoringPlan(
-            self.scorer,
-            tuple(scorer_options(self.settings).items()),
+            scorer,
+            tuple(self.of_scorer.items()),
             seconds=self.seconds_per_row,
             load_seconds=self.load_seconds,
             right_score=self.right_score,
         )
 
-    @property
-    def processes(self) -> int:
-        """The number of processes: one per core by default."""
-        from rewardkit.parallel import cores
 
-        return self.jobs or cores()
+#: The options of a scorer, none of them set.
+NO_OPTIONS = ScorerOptions()
 
 
 def bundled(function: Callable[..., None]) -> Callable[..., None]:
@@ -253,12 +262,9 @@ def scorer_options(settings: list[str] | None) -> dict[str, Any]:
 
 
 def require_unused(ctx: typer.Context, mode: str, used: Collection[str]) -> None:
-    """Raise `UsageError` if the user set an option that has no effect in a mode.
+    """Raise `UsageError` if the user set an option that has no effect in a mode, such as `a recipe`.
 
-    Args:
-        ctx: the command's context.
-        mode: what decides which options have an effect, as the message names it: `a recipe`.
-        used: the parameters that have an effect; `--json` always has one.
+    `used` are the parameters that have an effect; `--json` always has one.
     """
     for name, option in _user_options(ctx).items():
         if name not in used and name != "as_json":
@@ -266,13 +272,9 @@ def require_unused(ctx: typer.Context, mode: str, used: Collection[str]) -> None
 
 
 def require_companion(ctx: typer.Context, companion: str, is_set: object, *names: str) -> None:
-    """Raise `UsageError` if the user set an option without the one that it depends on.
+    """Raise `UsageError` if the user set one of the parameters `names` without what they depend on.
 
-    Args:
-        ctx: the command's context.
-        companion: the option that the others depend on, as the user writes it: `--shuffle`.
-        is_set: whether that option is set.
-        names: the parameters of the others: `seed`.
+    `companion` is that, as the user writes it: `--shuffle`.
     """
     set_options = _user_options(ctx)
     for name in names:
@@ -300,12 +302,8 @@ def require_html_path(
 ) -> None:
     """Raise an error if a page cannot be written, before the command does its work.
 
-    Args:
-        html: the page; without one only the other outputs are compared with the inputs.
-        overwrite: whether the page may exist.
-        inputs: files that the command reads.
-        scorer: the scorer, which may be a file of the user's.
-        outputs: other files that it writes, by option.
+    `inputs` are files that the command reads, as may be `scorer`; `outputs` the others that it writes,
+    by option.
 
     Raises:
         OutputError: the page exists.
