@@ -31,11 +31,7 @@ LEFTOVER_SECONDS = 7 * 86400.0
 
 
 def resolve_output(out: Path) -> Path:
-    """Return the file to write for `out`: a symbolic link is followed and kept.
-
-    Raises:
-        OutputError: `out` is a link that leads to itself.
-    """
+    """Return the file to write for `out`: a symbolic link is followed, unless it leads to itself, and kept."""
     target = Path(os.path.realpath(out))
     if target.is_symlink():
         raise OutputError(f"{out} is a symbolic link that leads to itself; name a file.")
@@ -73,11 +69,7 @@ def _replacing(path: Path, require: Callable[[], None]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(out: Path) -> Iterator[Path]:
-    """Yield a new folder beside `out`, which becomes `out` if the block raises no error.
-
-    Raises:
-        OutputError: `out` exists, or it cannot be written.
-    """
+    """Yield a new folder beside `out`, which becomes `out` if the block raises no error; `out` must not exist."""
     if out.is_symlink() or out.exists():
         raise OutputError(f"{out} exists; name another folder with --out.")
     with raise_output_errors(out), _temporary(out, is_folder=True) as temporary:
@@ -99,9 +91,7 @@ def raise_output_errors(out: Path) -> Iterator[None]:
 def open_no_follow(path: Path) -> IO[bytes]:
     """Open a file whose name others can predict, to read and append, without a buffer.
 
-    Raises:
-        OutputError: the path is a symbolic link, has another hard link, or is not a regular file.
-        OSError: the file cannot be opened.
+    A link, another hard link or what is not a regular file is an `OutputError`.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

@@ -120,9 +120,8 @@ def load(group: str, name: str) -> Any:
     """Return the object of a name or of a `file.py:attribute` path.
 
     Raises:
-        UnknownNameError: the name does not exist.
         SourceError: there is no such file.
-        UsageError: the file or module cannot be imported or lacks the attribute.
+        UsageError: there is no such name, or it cannot be imported or lacks the attribute.
     """
     if not is_path(name):
         return import_target(target(group, name), name)

@@ -131,11 +131,9 @@ def check_schema(parquet: Path) -> None:
 
 
 def check_prompts(rows: Iterable[Row]) -> None:
-    """Check that a response that repeats the prompt is wrong.
+    """Check that a response that repeats the prompt is wrong, unless the scorer asks a model.
 
-    `prep` has scored the golds, the dataset's own solutions and other answers. The prompt of a choice
-    question may show the answer's format by an example that is the gold. A scorer that asks a model
-    is not called.
+    The prompt of a choice question may show the answer's format by an example that is the gold.
     """
     for row in rows:
         info, gold = row["extra_info"], row["reward_model"]["ground_truth"]

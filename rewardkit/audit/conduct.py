@@ -5,23 +5,17 @@ The other checks make their own calls, in the functions below.
 """
 
 import os
-import shutil
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product, starmap
 from pathlib import Path
 from typing import TypeAlias
 
 from rewardkit.audit.attacks import CHECKS
-from rewardkit.audit.model import (
-    AttackResult,
-    AuditRow,
-    Target,
-)
+from rewardkit.audit.model import AttackResult, AuditRow, Target
 from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 
 #: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process.
@@ -180,29 +174,18 @@ def check_threads(recorder: CallRecorder) -> None:
 def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
     """Respond with programs that write a file: if the file exists, the scorer ran one of them."""
     hangs = 0
-    with _folder() as folder:
-        marker = folder / "ran"
-        for target in targets:
-            for program, gold in product(_programs(str(marker)), (target.gold, _MATRIX)):
-                response = target.respond(program)
-                outcome = recorder.process.call(target.row, response, gold)
-                if marker.exists():
-                    marker.unlink()
-                    recorder.checks["runs_code"].add_failure(response, gold, "the program was run")
-                hangs += outcome.fails("hangs")
-                if hangs >= MAX_HANGS:
-                    return
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """Create a folder whose name is one word in LaTeX, without the `_` of `tempfile`."""
-    folder = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    # One word in LaTeX, without the `_` of `tempfile`.
+    marker = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
+    for target in targets:
+        for program, gold in product(_programs(str(marker)), (target.gold, _MATRIX)):
+            response = target.respond(program)
+            outcome = recorder.process.call(target.row, response, gold)
+            if marker.exists():
+                marker.unlink()
+                recorder.checks["runs_code"].add_failure(response, gold, "the program was run")
+            hangs += outcome.fails("hangs")
+            if hangs >= MAX_HANGS:
+                return
 
 
 #: A gold that some scorers compare entry by entry, with another parser.

@@ -151,8 +151,7 @@ ResponseWriter: TypeAlias = Callable[[Target], Responses]
 class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
-    `responses` writes the responses to try on a row; none for a check of conduct. `golds` replace the
-    ground truth of the row, and `max_rows` limits the rows of each data source; 0 for all.
+    `golds` replace the ground truth of the row; `max_rows` limits the rows of each data source, 0 for all.
     """
 
     name: str

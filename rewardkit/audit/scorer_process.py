@@ -54,7 +54,7 @@ class CallOutcome:
     """The outcome of one call.
 
     `checks` are those of conduct that it fails, each with what happened; the first says why there is no
-    `score`. `keys` are those of the result, if it is a dictionary, and `numeric_keys` those of numbers.
+    `score`. `keys` are those of the result, and `numeric_keys` those of numbers.
     """
 
     checks: Sequence[tuple[str, str]] = ()
@@ -109,10 +109,7 @@ class ScorerProcess:
     def call(
         self, row: AuditRow, response: str | None, gold: str | None, *, is_odd: bool = False
     ) -> CallOutcome:
-        """Score a response; nothing that the scorer does raises here.
-
-        `is_odd` passes the texts in a type such as NumPy's.
-        """
+        """Score a response; nothing that the scorer does raises here. `is_odd` passes text of a type like NumPy's."""
         request = {**_call(row, response, gold), "is_odd": is_odd}
         value = self._value(self._function.call(request, self.seconds), self.seconds)
         return value if isinstance(value, CallOutcome) else CallOutcome(**value)

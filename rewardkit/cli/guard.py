@@ -71,7 +71,6 @@ def command(
     from rewardkit.guard.guard_file import (
         guard_file_text,
         secret_variables,
-        settings_after_trial,
         trial_rows,
         try_reward,
     )
@@ -94,11 +93,14 @@ def command(
     )
     reward = with_function(reward)
     with show_import(reward):
-        trial = try_reward(reward, guard_settings, trial_rows(rows))
-    names = [name.strip() for name in keys.split(",") if name.strip()]
-    guard_settings = settings_after_trial(
-        reward, trial, guard_settings, keys=names, wrong_score=wrong_score, right_score=right_score
-    )
+        trial, guard_settings = try_reward(
+            reward,
+            guard_settings,
+            trial_rows(rows),
+            keys=[name.strip() for name in keys.split(",") if name.strip()],
+            wrong_score=wrong_score,
+            right_score=right_score,
+        )
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(guard_file_text(reward, trial, guard_settings), encoding="utf-8")
     for failure in trial.failures:

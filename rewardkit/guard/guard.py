@@ -150,17 +150,11 @@ class Breaker:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings(Limits):
-    """How a reward is guarded; see also `Limits`.
+    """How a reward is guarded: `Limits`, and the options of `rewardkit guard`.
 
-    Attributes:
-        options: keyword arguments for the reward; those that verl passes come first.
-        keys: the keys of every result, each with its value for a sample that lacks it.
-        wrong_score: score of a sample on which the reward fails.
-        right_score: the lowest right score, from which `acc` follows; None if the reward itself
-            states it, or if it is not known.
-        on_failure: what to do when the reward fails too often: `stop` the training or `score` on.
-        stop_share: fraction of failures above which it fails too often.
-        record: folder of the recorder; "" for none.
+    `options` are keyword arguments for the reward; those that verl passes come first. `keys` are those of
+    every result, each with its value for a sample that lacks it. From `right_score` on a score is right; None
+    if the reward itself states it, or if it is not known. `record` is the recorder's folder; "" for none.
     """
 
     seconds: float = 5.0
@@ -229,9 +223,7 @@ class Guard:
     ) -> dict[str, float | str]:
         """Score a sample in any thread; the arguments are verl's.
 
-        Returns:
-            The same keys for every sample: those of the reward, `score`, `acc`, and `timeout` and
-            `error` (1.0 or 0.0).
+        Every sample gets the same keys: those of the reward, `score`, `acc`, and `timeout` and `error`.
 
         Raises:
             TrainingStoppedError: the reward fails too often, and the settings say to stop then.

@@ -50,17 +50,12 @@ class GuardTrial:
     """What trying a reward showed.
 
     Attributes:
-        keys: the keys of its results, each with a value.
-        wrong_score: the lowest score of a response without the gold, 0.0 if that is what a gold earns;
-            None if all those calls failed.
         rule: which results are right.
         failures: how calls failed, each cause once.
         seconds: median duration of a call that did not fail; 0.0 if all failed.
     """
 
     is_async: bool
-    keys: Mapping[str, float | str]
-    wrong_score: float | None
     rule: RightRule
     calls: int
     failure_count: int
@@ -69,15 +64,28 @@ class GuardTrial:
 
 
 def try_reward(
-    reward: str, settings: GuardSettings, rows: Sequence[Mapping[str, Any]]
-) -> GuardTrial:
-    """Call a reward, guarded, with responses to some rows of `trial_rows`, and return what it showed."""
+    reward: str,
+    settings: GuardSettings,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str],
+    wrong_score: float | None,
+    right_score: float | None = None,
+) -> tuple[GuardTrial, GuardSettings]:
+    """Call a reward, guarded, with responses to some rows of `trial_rows`; return what it showed.
+
+    The settings get the keys and scores of the trial, further `keys`, and the scores that are given.
+
+    Raises:
+        UsageError: it is not a file's function, does not load, or is a coroutine function with a limit
+            of CPU time; or it failed on all calls and `keys` is empty, or on all wrong responses and
+            `wrong_score` is None: a guess could pay for failures.
+    """
     if not registry.is_path(reward):
         raise UsageError(
             f"{reward} needs no guard: scorers of rewardkit keep their own deadlines. Name a file's "
             "function, as my_reward.py:compute_score, or use `rewardkit path`."
         )
-    settings = replace(settings, on_failure="score", record="")
     replies: list[tuple[bool, Reply]] = []
     failures: list[str] = []
 
@@ -104,58 +112,44 @@ def try_reward(
                 score((text, row["ground_truth"], row))
         golds = [(unwrap_gold(row["ground_truth"]), row) for row in rows]
         rule = learn_right(lambda requests: [*map(score, requests)], golds)
-    scores = [reply.value["score"] for _, reply in replies]
-    wrong = min((r.value["score"] for has_gold, r in replies if not has_gold), default=None)
-    return GuardTrial(
-        is_async=guard.function.is_async,
-        keys={k: v for _, reply in reversed(replies) for k, v in reply.value.items()},
-        wrong_score=0.0 if wrong is not None and 0 < wrong >= max(scores) else wrong,
-        rule=rule,
-        calls=len(replies) + len(failures),
-        failure_count=len(failures),
-        failures=tuple(dict.fromkeys(failures)),
-        seconds=median([reply.nanoseconds * 1e-9 for _, reply in replies] or [0.0]),
-    )
-
-
-def settings_after_trial(
-    reward: str,
-    trial: GuardTrial,
-    settings: GuardSettings,
-    *,
-    keys: Sequence[str],
-    wrong_score: float | None,
-    right_score: float | None = None,
-) -> GuardSettings:
-    """Return the settings with the keys and the wrong and right score that a trial showed, or the given ones.
-
-    Raises:
-        UsageError: the reward failed on all calls and `keys` is empty, or no wrong response got a score
-            and `wrong_score` is None: a guess could pay for failures.
-    """
-    first = trial.failures[0] if trial.failures else ""
-    if trial.failure_count == trial.calls and not keys:
+    calls, first = len(replies) + len(failures), failures[0] if failures else ""
+    if not (replies or keys):
         raise UsageError(
-            f"{reward} failed on all {trial.calls} calls of the trial, so that its keys are not "
+            f"{reward} failed on all {calls} calls of the trial, so that its keys are not "
             f"known. {first} Fix it, name rows that it can score (--rows train.parquet), or name its "
             "keys: --keys score, or reward.guard.keys in a recipe."
         )
-    score = trial.wrong_score if wrong_score is None else wrong_score
-    if score is None:
+    if wrong_score is None:
+        wrong_score = _wrong_score(replies)
+    if wrong_score is None:
         raise UsageError(
             f"{reward} failed on every wrong response of the trial, so that the score of a failed "
             f"call is not known. {first} Fix it, or name the score: --wrong-score 0, or "
             "reward.guard.wrong_score in a recipe."
         )
-    return replace(
-        settings,
-        keys=default_fields(
-            {**dict.fromkeys(keys, 0.0), **trial.keys},
-            has_acc=right_score is not None or trial.rule.is_known,
-        ),
-        wrong_score=score,
-        right_score=trial.rule.least if right_score is None else right_score,
+    fields = dict.fromkeys(keys, 0.0)
+    fields |= {k: v for _, reply in reversed(replies) for k, v in reply.value.items()}
+    trial = GuardTrial(
+        guard.function.is_async,
+        rule,
+        calls,
+        len(failures),
+        tuple(dict.fromkeys(failures)),
+        seconds=median([reply.nanoseconds * 1e-9 for _, reply in replies] or [0.0]),
     )
+    return trial, replace(
+        settings,
+        keys=default_fields(fields, has_acc=right_score is not None or rule.is_known),
+        wrong_score=wrong_score,
+        right_score=rule.least if right_score is None else right_score,
+    )
+
+
+def _wrong_score(replies: Sequence[tuple[bool, Reply]]) -> float | None:
+    """Return the lowest score of a response without the gold, but 0.0 if that is what a gold earns."""
+    scores = [(reply.value["score"], has_gold) for has_gold, reply in replies]
+    wrong: float | None = min((score for score, has_gold in scores if not has_gold), default=None)
+    return 0.0 if wrong is not None and 0 < wrong >= max(scores)[0] else wrong
 
 
 def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:

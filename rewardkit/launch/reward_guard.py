@@ -11,7 +11,6 @@ from rewardkit.guard.guard import GuardSettings
 from rewardkit.guard.guard_file import (
     guard_file_text,
     secret_variables,
-    settings_after_trial,
     trial_rows,
     try_reward,
 )
@@ -45,8 +44,8 @@ def guard_reward(
         **section.model_dump(exclude=learned),
     )
     train = next((Path(file) for file in recipe.data.train if Path(file).is_file()), None)
-    trial = try_reward(reward, settings, trial_rows(train))
-    settings = settings_after_trial(reward, trial, settings, **section.model_dump(include=learned))
+    given = section.model_dump(include=learned)
+    trial, settings = try_reward(reward, settings, trial_rows(train), **given)
     text = guard_file_text(reward, trial, settings)
     name = f"{Path(reward.partition(':')[0]).stem}-{sha256(text.encode()).hexdigest()[:12]}.py"
     path = Path(FOLDER, name).absolute()

@@ -40,22 +40,10 @@ THREAD_SWITCH_SECONDS = 0.0002
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
-    """The settings of a server.
+    """The settings of a server, which are the options of `rewardkit reward-server`.
 
-    Attributes:
-        scorer: a scorer's name or `file.py:function`; `auto` goes by the data source of each item.
-        options: options of the scorer.
-        host: an address or name of this machine.
-        port: the port to listen on; 0 for any free port.
-        token: the token that requests must have, "" for none.
-        jobs: threads for scorers that may wait.
-        seconds: timeout per response for custom scorers.
-        load_seconds: timeout for importing a custom scorer.
-        wrong: the score of a response on which the scorer fails; None for the wrong score of our
-            scorer, or 0 for a custom one.
-        max_waiting: waiting requests; one more gets the status 429.
-        max_batch: items in one request.
-        max_body_bytes: bytes in the body of one request.
+    `port` 0 is any free one, `token` "" is none, and `wrong` is the score of a response on which the scorer
+    fails: None for the wrong score of our scorer, or 0 for a custom one.
     """
 
     scorer: str = "auto"
