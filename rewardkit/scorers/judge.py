@@ -34,7 +34,7 @@ from typing import Annotated, Any
 
 from rewardkit.answers.extract import final_answer, text_after_thought
 from rewardkit.background_loop import is_background_thread, submit
-from rewardkit.errors import call_catching, call_catching_async
+from rewardkit.errors import UsageError, call_catching, call_catching_async
 from rewardkit.judging.question import Judgement, JudgeQuestion, JudgeSettings, judge_settings
 from rewardkit.judging.rubric import METRICS, Rubric, read_rubric
 from rewardkit.scorers.base import (
@@ -128,8 +128,8 @@ def score(
     """
     options = {name: value for name, value in locals().items() if name in _DEFAULTS}
     if is_background_thread():  # which would wait for itself
-        message = "it waits; call it in a thread: await asyncio.to_thread(score, ...)."
-        return _failed(message, "", 0.0)
+        error = UsageError("it waits; call it in a thread: await asyncio.to_thread(score, ...).")
+        return failed_verl_score("scorer 'judge'", error)
     return submit(_judge_sample(response, ground_truth, extra_info, options)).result()[0]
 
 
@@ -137,8 +137,8 @@ def explain_judgement(
     response: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[Score, tuple[tuple[str, str], ...]]:
     """Return the score of a response, and the prompt, the raw reply and the numbers of its judge."""
-    sample = submit(_judge_sample(response, ground_truth, extra_info, options)).result()
-    result, metrics, judgement = sample
+    work = _judge_sample(response, ground_truth, extra_info, options)
+    result, metrics, judgement = submit(work).result()
     if judgement is None:
         return result, ()
     prompt = "\n\n".join(f"{each['role']}: {each['content']}" for each in judgement.prompt)
@@ -200,26 +200,22 @@ async def _judge_sample(
     Runs on the background loop, and never raises.
     """
     question = call_catching(prepare, response, ground_truth, extra_info, options)
+    result: Any = question
     if isinstance(question, JudgeQuestion):
-        answer = await call_catching_async(_ask, question)
-        if isinstance(answer, Judgement):
-            return _score_of(question, answer), _metrics_of(question, answer), answer
-        question = answer
+        from rewardkit.judging.judge import judge  # only here an HTTP client is needed
+
+        result = await call_catching_async(judge, question)
+        if isinstance(result, Judgement):
+            return _score_of(question, result), _metrics_of(question, result), result
     read = call_catching(read_rubric, as_text(options.get("rubric", "math")))
     rubric = read if isinstance(read, Rubric) else None
-    if isinstance(question, Exception):
-        own = options.get("failed_score")
-        is_number = isinstance(own, int | float) and isfinite(own)
-        value: Any = own if is_number else rubric.failed_score if rubric else 0.0
-        question = failed_verl_score("scorer 'judge'", question, value)
-    is_failed = float(question.status is Status.FAILED)
-    return question, {**_blank_metrics_of(rubric), "judge_failed": is_failed}, None
-
-
-async def _ask(question: JudgeQuestion) -> Judgement:
-    from rewardkit.judging.judge import judge  # only here an HTTP client is needed
-
-    return await judge(question)
+    if isinstance(result, Exception):
+        value = options.get("failed_score")
+        if not isinstance(value, int | float) or not isfinite(value):
+            value = rubric.failed_score if rubric else 0.0
+        result = failed_verl_score("scorer 'judge'", result, value)
+    is_failed = float(result.status is Status.FAILED)
+    return result, {**_blank_metrics_of(rubric), "judge_failed": is_failed}, None
 
 
 def prepare(
@@ -228,7 +224,7 @@ def prepare(
     """Return what the judge has to be asked, or the score of a sample that needs no judge.
 
     Raises:
-        UsageError: an option has an invalid value.
+        UsageError: an option has an invalid value, or the question or the server is missing.
     """
     settings = _settings_of(options_for(score, options))
     response, rubric, gold = as_text(response), settings.rubric, ""
@@ -249,24 +245,13 @@ def prepare(
     info = extra_info if isinstance(extra_info, Mapping) else {}
     question = as_text(info.get("question"))
     if not question and not rubric.gold:
-        fault = f"rubric {rubric.name} needs extra_info.question, because it has no gold."
-        return _failed(fault, pred, rubric.failed_score)
+        raise UsageError(f"rubric {rubric.name} needs extra_info.question, because it has no gold.")
     if not settings.base_url:
-        fault = (
+        raise UsageError(
             "set the option base_url=http://HOST:PORT/v1, or serve a reward model with verl "
             "(reward.reward_model.enable=True)."
         )
-        return _failed(fault, pred, rubric.failed_score)
     return JudgeQuestion(settings, question, gold, text, pred)
-
-
-def _failed(message: str, pred: str, score: float, status: Status = Status.FAILED) -> Score:
-    """Log once for each cause why a sample has no verdict, and return its score."""
-    log_once(
-        ("judge", status, _NUMBER.sub("#", message)[:80]),
-        f"scorer 'judge': {message[:500]} Such samples have no verdict.",
-    )
-    return Score.wrong(pred, status, score)
 
 
 _STATUS = {"failed": Status.FAILED, "timeout": Status.TIMEOUT, "over_budget": Status.WRONG}
@@ -280,8 +265,11 @@ def _blank_metrics_of(rubric: Rubric | None) -> dict[str, float]:
 def _score_of(question: JudgeQuestion, judgement: Judgement) -> Score:
     rubric = question.settings.rubric
     if judgement.verdict is None:
-        status = _STATUS[judgement.outcome]
-        return _failed(judgement.message, question.pred, rubric.failed_score, status)
+        log_once(
+            ("judge", judgement.outcome, _NUMBER.sub("#", judgement.message)[:80]),
+            f"scorer 'judge': {judgement.message[:500]} Such samples have no verdict.",
+        )
+        return Score.wrong(question.pred, _STATUS[judgement.outcome], rubric.failed_score)
     value = judgement.verdict.score(rubric)
     if value >= rubric.threshold and value > 0:
         return Score.right(question.pred, value)
