@@ -103,15 +103,11 @@ def judge_settings(options: tuple[tuple[str, Any], ...]) -> JudgeSettings:
     if settings.failed_score is not None:
         update = {"failed_score": float(settings.failed_score)}
         settings.rubric = settings.rubric.model_copy(update=update)
-    settings.key = _read_api_key(settings.api_key_env) if settings.api_key_env else ""
-    return settings
-
-
-def _read_api_key(variable: str) -> str:
-    key = os.environ.get(variable, "").strip()
-    if not key or not (key.isascii() and key.isprintable()):
+    variable = settings.api_key_env
+    settings.key = key = os.environ.get(variable, "").strip() if variable else ""
+    if not (key.isascii() and key.isprintable()) or (variable and not key):
         raise UsageError(
             f"api_key_env {variable}: the variable is not set in this process, or is not a key. "
             "Set it in the environment that starts Ray, or in Ray's runtime_env."
         )
-    return key
+    return settings

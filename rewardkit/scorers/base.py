@@ -111,7 +111,7 @@ class ScorerSpec:
     several_golds: bool = False
     asks_server: bool = False
     explain_gold: Callable[[str], str] | None = None
-    check_options: Callable[[Mapping[str, Any]], None] | None = None
+    check_options: Callable[[Mapping[str, Any]], object] | None = None
     blank_metrics: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
     verl_function: Callable[..., Any] | None = None
 

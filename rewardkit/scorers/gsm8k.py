@@ -35,7 +35,6 @@ _GOLD = {
     "strict": re.compile(r"(?!.*\.0*\Z)-?[0-9.]+"),
     "flexible": re.compile(r"(?!.*\.0*\Z)-?[0-9.,]+"),
 }
-_NO_NUMBERS = ("", ".")
 
 
 def score(
@@ -61,9 +60,12 @@ def score(
     if type(ground_truth) is not str or not ground_truth.isdecimal():
         ground_truth = accept_gold(ground_truth)
     if method == "strict":
-        pred = _last_strict(response)
+        numbers = _STRICT.findall(response[-TAIL_CHARS:])
+        pred = numbers[-1].replace(",", "") if numbers else None
     elif method == "flexible":
-        pred = _last_number(response[-TAIL_CHARS:])
+        numbers = _FLEXIBLE.findall(response[-TAIL_CHARS:])
+        pred = next((n for n in reversed(numbers) if n not in ("", ".")), None)
+        pred = numbers[0] if numbers and pred is None else pred
     elif method == "robust":
         return _robust(response, ground_truth, format_score)
     else:
@@ -87,19 +89,6 @@ def explain_gold(gold: str) -> str:
     if not point or rest.strip("0"):
         return ""
     return f"answers are compared as text and say {whole}; write {whole}, or set method=robust"
-
-
-def _last_strict(response: str) -> str | None:
-    numbers = _STRICT.findall(response[-TAIL_CHARS:])
-    return numbers[-1].replace(",", "") if numbers else None
-
-
-def _last_number(tail: str) -> str | None:
-    numbers = _FLEXIBLE.findall(tail)
-    for number in reversed(numbers):
-        if number not in _NO_NUMBERS:
-            return str(number)
-    return numbers[0] if numbers else None
 
 
 def _robust(response: str, ground_truth: str, format_score: float) -> Score:

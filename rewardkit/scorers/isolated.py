@@ -59,10 +59,6 @@ _OWN_ERRORS: Mapping[str, type[Exception]] = {
 }
 
 
-def _error_type(name: str) -> type[Exception]:
-    return _OWN_ERRORS.get(name) or type(name, (Exception,), {})
-
-
 class ScorerCrashError(NoVerdictError):
     """A scorer ended its process."""
 
@@ -148,7 +144,10 @@ class IsolatedScorer:
 
     def _result(self, outcome: Outcome, request: Request) -> Score | Exception:
         if isinstance(outcome, CallError):
-            return _error_type(outcome.name)(str(outcome))
+            error_type: type[Exception] = _OWN_ERRORS.get(outcome.name) or type(
+                outcome.name, (Exception,), {}
+            )
+            return error_type(str(outcome))
         if isinstance(outcome, ChildTimeoutError):
             return ScorerTimeoutError(f"no verdict within {self.seconds:g} s")
         if isinstance(outcome, ChildCrashError):

@@ -151,16 +151,12 @@ def explain_judgement(
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Require that the rubric, the API key and the URL in some options can be used.
+def settings_of(options: Mapping[str, Any]) -> JudgeSettings:
+    """Return the judge with some options.
 
     Raises:
-        UsageError: one of them cannot.
+        UsageError: the rubric, the API key or the URL cannot be used.
     """
-    _settings_of(options)
-
-
-def _settings_of(options: Mapping[str, Any]) -> JudgeSettings:
     return judge_settings(tuple(sorted({**_DEFAULTS, **options}.items())))
 
 
@@ -226,7 +222,7 @@ def prepare(
     Raises:
         UsageError: an option has an invalid value, or the question or the server is missing.
     """
-    settings = _settings_of(options_for(score, options))
+    settings = settings_of(options_for(score, options))
     response, rubric, gold = as_text(response), settings.rubric, ""
     if rubric.gold:  # one gold as text, several as lines
         several = alternatives(ground_truth)[:MAX_GOLDS]
@@ -309,7 +305,7 @@ SPEC = ScorerSpec(
     respond,
     several_golds=True,
     asks_server=True,
-    check_options=check_options,
+    check_options=settings_of,
     blank_metrics=blank_metrics,
     verl_function=compute_score,
 )

@@ -84,7 +84,9 @@ def score(
     if strict_box:
         return _compare(_last_box(tail), ground_truth, ground_truth.strip())
     gold = normalize(ground_truth)
-    pred = _answer_line(tail)
+    # The search for the colon costs little, and many responses have none.
+    lines = _ANSWER.findall(tail) if ":" in tail else ()
+    pred = normalize(lines[-1]) if lines else INVALID
     if pred != INVALID:
         return _compare(pred, gold, gold)
     box = _last_box(tail) if boxed_fallback else None
@@ -105,12 +107,6 @@ def _compare(pred: str | None, gold: str, normal_gold: str) -> Score:
         return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, WRONG_SCORE)
     is_missing = not pred or pred == INVALID
     return Score.wrong(pred or "", Status.NO_ANSWER if is_missing else Status.WRONG, WRONG_SCORE)
-
-
-def _answer_line(tail: str) -> str:
-    # The search for the colon costs little, and many responses have none.
-    lines = _ANSWER.findall(tail) if ":" in tail else ()
-    return normalize(lines[-1]) if lines else INVALID
 
 
 def _last_box(tail: str) -> str | None:

@@ -50,7 +50,9 @@ def normalize(text: str) -> str:
 def _normalize(text: str) -> str:
     text = text.rpartition("=")[2]
     if _NEEDS_THE_TABLE.search(text):
-        text = _remove_tex(_apply_table(text))
+        for before, after in _TABLE if "\\" in text else _TABLE_WITHOUT_TEX:
+            text = text.replace(before, after)
+        text = _remove_tex(text)
     else:
         text = text.replace(" ", "")
     digits = text.replace(",", "")
@@ -58,12 +60,6 @@ def _normalize(text: str) -> str:
 
 
 _cached = lru_cache(maxsize=8192)(_normalize)
-
-
-def _apply_table(text: str) -> str:
-    for before, after in _TABLE if "\\" in text else _TABLE_WITHOUT_TEX:
-        text = text.replace(before, after)
-    return text
 
 
 def _remove_tex(text: str) -> str:
