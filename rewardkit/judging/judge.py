@@ -23,7 +23,6 @@ from rewardkit.model_client.client import (
     PromptRefusedError,
     Server,
     TryAgainError,
-    UnusableError,
 )
 from rewardkit.model_client.completions import TRUNCATED, CompletionReply
 
@@ -94,26 +93,26 @@ class JudgeServer:
             TryAgainError, PromptRefusedError, SourceError: see `ModelClient.ask`.
         """
         takes_schema = self._takes_schema  # it changes while this request waits
-        if takes_schema is not False:
-            response_format = {
-                "type": "json_schema",
-                "json_schema": {"name": "verdict", "strict": True, "schema": schema},
-            }
-            structured = {**body, "response_format": response_format}
-            try:
-                reply = await self._client.ask(structured, tries=0 if takes_schema else 1)
-            except (PromptRefusedError, TryAgainError) as error:
-                if takes_schema:
-                    raise
-                failure = error
-            else:
-                self._takes_schema = True
-                return reply
+        if takes_schema is False:
+            return await self._client.ask(body)
+        verdict = {"name": "verdict", "strict": True, "schema": schema}
+        response_format = {"type": "json_schema", "json_schema": verdict}
+        try:
+            reply = await self._client.ask(
+                {**body, "response_format": response_format}, tries=0 if takes_schema else 1
+            )
+        except (PromptRefusedError, TryAgainError) as error:
+            if takes_schema:
+                raise
+            failure = error
+        else:
+            self._takes_schema = True
+            return reply
         reply = await self._client.ask(body)
         if self._takes_schema is None:  # it may have refused the schema, which it answers without
             if isinstance(failure, PromptRefusedError):
                 self._schema_errors = MAX_SCHEMA_ERRORS
-            elif not isinstance(failure, NoContactError | UnusableError):
+            elif not isinstance(failure, NoContactError) and not failure.finish_reason:
                 self._schema_errors += not (failure.is_busy or failure.is_timeout)
             self._takes_schema = False if self._schema_errors >= MAX_SCHEMA_ERRORS else None
         return reply

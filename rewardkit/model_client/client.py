@@ -116,44 +116,33 @@ class Server:
         return f"Server({self.base_url!r}, {self.api!r})"
 
 
+@dataclass(eq=False)
 class TryAgainError(Exception):
     """A request failed, and another try may succeed.
 
     Attributes:
+        reason: why.
         is_busy: the server has too many requests.
         is_timeout: the server did not answer in time.
         retry_after: seconds that the server asks to wait; 0.0 if it does not say.
-        finish_reason: of a response that is not the model's own; see `UnusableError`.
+        finish_reason: if the reply has choices, but none of them is the model's response: that of the
+            first choice, one of `completions.UNUSABLE`.
     """
 
-    finish_reason = ""
+    reason: str
+    _: KW_ONLY
+    is_busy: bool = False
+    is_timeout: bool = False
+    retry_after: float = 0.0
+    finish_reason: str = ""
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        is_busy: bool = False,
-        is_timeout: bool = False,
-        retry_after: float = 0.0,
-    ) -> None:
-        super().__init__(reason)
-        self.is_busy, self.is_timeout, self.retry_after = is_busy, is_timeout, retry_after
+    def __str__(self) -> str:
+        """Return the reason."""
+        return self.reason
 
 
 class NoContactError(TryAgainError):
     """The URL may be wrong: the connection failed, or the reply is not one of the API."""
-
-
-class UnusableError(TryAgainError):
-    """The reply has choices, but none of them is the model's response.
-
-    Attributes:
-        finish_reason: of the first choice; one of `completions.UNUSABLE`.
-    """
-
-    def __init__(self, finish_reason: str) -> None:
-        super().__init__(f"the reply has no usable response: finish_reason is {finish_reason}.")
-        self.finish_reason = finish_reason
 
 
 class PromptRefusedError(Exception):
@@ -240,8 +229,7 @@ class ModelClient:
         """Send a request, again after failures that may pass, and return the server's reply.
 
         Raises:
-            TryAgainError: all tries failed; `NoContactError` if the URL may be wrong,
-                `UnusableError` if no reply had a usable choice.
+            TryAgainError: all tries failed; `NoContactError` if the URL may be wrong.
             PromptRefusedError: the server refuses this prompt.
             SourceError: no request can succeed, because the model, URL or key is wrong.
         """
@@ -295,7 +283,9 @@ class ModelClient:
             raise NoContactError(f"the reply has no choices: {message}")
         usable = tuple(choice for choice in reply.choices if choice.is_usable)
         if not usable:
-            raise UnusableError(reply.choices[0].finish_reason)
+            finish = reply.choices[0].finish_reason
+            message = f"the reply has no usable response: finish_reason is {finish}."
+            raise TryAgainError(message, finish_reason=finish)
         return replace(reply, choices=usable)
 
     async def _request(self, method: str, url: str, content: bytes | None = None) -> bytes:
