@@ -178,13 +178,11 @@ class ScoreFigures:
     Attributes:
         unscored: number of rows that could not be scored.
         examples: the first of these.
-        between: number of scores between those of wrong and of right answers; see `RightRule`.
         tallies: the figures of the scored rows of each data source and step.
     """
 
     unscored: int = 0
     examples: list[SkippedRow] = field(default_factory=list)
-    between: int = 0
     tallies: dict[tuple[str, str | None], Tally] = field(default_factory=dict)
 
     @property
@@ -203,7 +201,6 @@ class ScoreFigures:
     def add(self, other: ScoreFigures) -> None:
         """Add the figures of other rows."""
         self.unscored += other.unscored
-        self.between += other.between
         self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
         for key, tally in other.tallies.items():
             self.tallies.setdefault(key, Tally()).merge(tally)
@@ -216,7 +213,6 @@ class ScoreFigures:
     def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
         """Return the figures whose `values` were written as JSON."""
         figures = cls(values["unscored"], [SkippedRow(*row) for row in values["examples"]])
-        figures.between = values["between"]
         for source, step, tally in values["tallies"]:
             clusters = Counter({int(prompt): n for prompt, n in tally["clusters"].items()})
             counts = {**tally, "statuses": Counter(tally["statuses"]), "clusters": clusters}

@@ -179,7 +179,7 @@ class ScoreReport(ScoreFigures):
                 "guarded reward scores them as wrong."
             )
         lines += filter(None, [self.rule.sentence])
-        lines += self.rule.doubts(total.statuses["scored"], self.between, total.n)
+        lines += filter(None, [self.rule.doubt(total.statuses["scored"], total.n)])
         if not total.n and not self.unscored:
             lines.append("error: the files have no rows.")
         return [*lines, *bad_gold_notes(total.bad_golds, total.n)]
@@ -353,7 +353,7 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
     lines: list[bytes] = []
     unscored: list[SkippedRow] = []
     scored: list[tuple[Sample, Score]] = []
-    rule, figures = plan.rule or LITERAL, ScoreFigures()
+    figures = ScoreFigures()
     for result in _score_samples(plan, plan_samples(plan, chunk)):
         if isinstance(result, SkippedRow):
             unscored.append(result)
@@ -363,7 +363,6 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
         key = sample.source, None if step is None else str(step)
         prompt = prompt_key(sample.group(sample.prompt))
         figures.tallies.setdefault(key, Tally()).add(score, len(sample.response), prompt)
-        figures.between += rule.is_between(score.score)
         if plan.lines:
             lines.append(to_json(_scored_row(sample.fields, score)) + b"\n")
         if plan.samples:

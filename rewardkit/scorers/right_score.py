@@ -149,9 +149,8 @@ def learn_right(
     return RightRule(
         least,
         takes_verdict=False,
-        reason="what the gold gets",
+        reason=f"what the gold gets, where a wrong answer gets at most {wrong:g}",
         most=max(rights) + MARGIN * (max(rights) - wrong),
-        wrong=wrong,
         sources=frozenset(sources),
     )
 

@@ -191,7 +191,6 @@ class RightRule:
         takes_copies: whether an `acc` of 0 or 1 decides also where it only repeats the score.
         most: the highest score that a verdict is given to: a little more than any gold got, because more
             is paid for something that was not tried. None for no limit.
-        wrong: the highest score that a wrong answer got.
         sources: the data sources of the golds that were tried; empty for all.
     """
 
@@ -200,7 +199,6 @@ class RightRule:
     reason: str = ""
     takes_copies: bool = False
     most: float | None = None
-    wrong: float | None = None
     sources: frozenset[str] = frozenset()
 
     def judge(self, score: Score, source: str = "") -> Score:
@@ -217,12 +215,6 @@ class RightRule:
             return score._replace(correct=None, status=Status.SCORED)
         return score._replace(correct=correct, status=Status.CORRECT if correct else Status.WRONG)
 
-    def is_between(self, score: float) -> bool:
-        """Whether a score is more than any wrong answer got, and less than any right one."""
-        if self.least is None or self.wrong is None:
-            return False
-        return self.wrong + TOLERANCE < score < self.least - TOLERANCE
-
     @property
     def sentence(self) -> str:
         """What counts as right, for people; "" if the reward itself states it."""
@@ -237,22 +229,15 @@ class RightRule:
         """Whether every result has a verdict by this rule, as far as the trial showed."""
         return self.least is not None or not self.reason
 
-    def doubts(self, scored: int, between: int, total: int) -> list[str]:
-        """Return sentences about scores that the trial did not show."""
-        lines = []
-        if scored and self.most is not None:
-            lines.append(
-                f"{scored:,} of {total:,} responses have a score of more than {self.most:g}, which no "
-                "gold got, or a data source of which no gold was tried: which score is right is not "
-                "known. Name it with --right-score."
-            )
-        if between and self.wrong is not None:
-            lines.append(
-                f"{between:,} of {total:,} scores lie between {self.wrong:g}, which a wrong answer got, "
-                f"and {self.least:g}: they count as wrong. Name the lowest right score with "
-                "--right-score if some of them are right."
-            )
-        return lines
+    def doubt(self, scored: int, total: int) -> str:
+        """Return a sentence about scores that the trial did not show; "" if there are none."""
+        if not scored or self.most is None:
+            return ""
+        return (
+            f"{scored:,} of {total:,} responses have a score of more than {self.most:g}, which no gold "
+            "got, or a data source of which no gold was tried: which score is right is not known. Name "
+            "it with --right-score."
+        )
 
 
 #: The rule of a reward that was not tried: any `acc` or `correct` of 0 or 1 decides.

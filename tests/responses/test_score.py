@@ -319,7 +319,7 @@ def test_memory_of_the_interval_does_not_grow_with_prompts(monkeypatch):
     assert len(tally.clusters) <= 4096
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=1e-3)
     assert merged == tally
-    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], 2, {("a", "3"): tally})
+    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], {("a", "3"): tally})
     assert ScoreFigures.from_values(json.loads(json.dumps(figures.values()))) == figures
 
 

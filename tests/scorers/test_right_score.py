@@ -272,7 +272,7 @@ def test_a_score_above_that_of_every_gold_is_not_judged():
     assert rule.least == 1.0
     verdicts = [rule.judge(Score(s, None, "", Status.SCORED)).correct for s in (0.0, 1.0, 2.0)]
     assert verdicts == [False, True, None]
-    assert "more than 1.05" in rule.doubts(scored=1, between=0, total=3)[0]
+    assert "more than 1.05" in rule.doubt(scored=1, total=3)
 
 
 def test_golds_of_each_data_source_are_tried_and_no_other_source_is_judged():
@@ -286,13 +286,6 @@ def test_golds_of_each_data_source_are_tried_and_no_other_source_is_judged():
     rows = [(str(n), {"data_source": name}) for n in range(5) for name in names]
     rule = learn_right(lambda requests: [call_scorer(function, *r) for r in requests], rows)
     assert rule.sources == names
-
-
-def test_scores_between_those_of_wrong_and_of_right_answers_are_said():
-    rule = learned(reward_of("return 1.0 if right else 0.0"))
-    assert [rule.is_between(score) for score in (0.0, 0.4, 1.0)] == [False, True, False]
-    (line,) = rule.doubts(scored=0, between=4, total=9)
-    assert line.startswith("4 of 9 scores lie between 0, which a wrong answer got, and 1")
 
 
 @pytest.mark.usefixtures("rows")
