@@ -87,14 +87,14 @@ def _topmost_actor(ray: Any) -> Mapping[str, Any] | None:
         return None
     table = {each["ActorID"]: each for each in actors().values() if each["JobID"] == job}
 
-    def place(address: Mapping[str, Any]) -> tuple[Any, ...]:
+    def endpoint(address: Mapping[str, Any]) -> tuple[Any, ...]:
         return address["NodeID"], address["IPAddress"], address["Port"]
 
     alive = [each for each in table.values() if each["State"] == "ALIVE"]
-    by_place = {place(each["Address"]): each for each in alive}
+    by_endpoint = {endpoint(each["Address"]): each for each in alive}
     actor: Mapping[str, Any] = table[own_id]
     for _ in range(MAX_OWNERS):
-        owner = by_place.get(place(actor["OwnerAddress"]))
+        owner = by_endpoint.get(endpoint(actor["OwnerAddress"]))
         if owner is None or owner is actor:
             break
         actor = owner

@@ -40,9 +40,9 @@ class Override:
         return "@" in self.key or "/" in self.key or first in {"hydra", "model_engine"}
 
 
-def parse_overrides(texts: Iterable[str], origin: str) -> list[Override]:
+def parse_overrides(arguments: Iterable[str], origin: str) -> list[Override]:
     """Return the overrides of a command line."""
-    return [_parse(text, origin) for text in texts]
+    return [_parse(text, origin) for text in arguments]
 
 
 def _parse(text: str, origin: str) -> Override:

@@ -92,16 +92,16 @@ class _Concealer:
             )
         return f"{key}{equals}{self._mark(key, str(parse_value(value)))}"
 
-    def tree(self, value: Any, place: str) -> Any:
-        """Return a part of a recipe, whose dotted name there is `place`, with marks for its secrets."""
+    def tree(self, value: Any, path: str) -> Any:
+        """Return a part of a recipe, whose dotted name there is `path`, with marks for its secrets."""
         if isinstance(value, Mapping):
-            below = f"{place}." if place else ""
+            below = f"{path}." if path else ""
             return {name: self.tree(item, f"{below}{name}") for name, item in value.items()}
-        settings = _SETTINGS.fullmatch(place)
+        settings = _SETTINGS.fullmatch(path)
         if isinstance(value, list) and not settings:
-            return [self.tree(item, place) for item in value]
-        key = (settings[1] or "") if settings else place
-        if isinstance(value, list) and self.redactor.tree(value, key or place) != value:
+            return [self.tree(item, path) for item in value]
+        key = (settings[1] or "") if settings else path
+        if isinstance(value, list) and self.redactor.tree(value, key or path) != value:
             raise UsageError(
                 f"{key}: a list with a secret would be written into files. Leave the secret out, and "
                 "export it where verl runs."
@@ -110,9 +110,9 @@ class _Concealer:
             return value
         if settings:
             return self._mark(key, value)
-        what = "a secret" if is_secret_value(place, value) else "it contains a secret, which"
+        what = "a secret" if is_secret_value(path, value) else "it contains a secret, which"
         raise UsageError(
-            f"{place}: {what} would be written into files. Leave the secret out, and export it where verl runs."
+            f"{path}: {what} would be written into files. Leave the secret out, and export it where verl runs."
         )
 
     def _is_secret(self, key: str, value: str) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
+from rewardkit.launch.plan import DAPO_RECIPE, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import releases
 from rewardkit.launch.verl.releases import (
@@ -242,12 +242,6 @@ def test_a_plan_exports_only_what_verl_does_not_set_itself(words):
     assert (npu["HCCL_CONNECT_TIMEOUT"], npu["TASK_QUEUE_ENABLE"]) == ("3600", "1")
     eager = words("0.9", "devices=npu", f"{R}.enforce_eager=True")
     assert eager.env["TASK_QUEUE_ENABLE"] == "2"
-
-
-def test_dynamic_sampling_uses_verl_s_trainer_from_0_9_on_and_the_dapo_recipe_before(words):
-    modules = [words(verl, SAMPLING).module for verl in ("0.9", "0.8", "0.7")]
-    assert modules == [TRAINER, DAPO_RECIPE, DAPO_RECIPE]
-    assert words("0.8", f"{SAMPLING} algorithm=grpo").module == TRAINER
 
 
 def test_the_folder_of_records_is_absolute_in_the_command(words, monkeypatch, tmp_path):

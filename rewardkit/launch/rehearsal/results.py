@@ -80,7 +80,7 @@ _PREFIX = re.compile(r"^\([\w.:+]+ pid=\d+(?:, ip=[\d.]+)?\) ")
 _ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|NotFound|Failure)\b(?::|$)"
 )
-_PLACE = re.compile(r'^\s+File "(.+?)", line (\d+)')
+_FILE_LINE = re.compile(r'^\s+File "(.+?)", line (\d+)')
 
 #: How Ray and Hydra report an error of another process.
 _REPORT = re.compile(r"^ray\.exceptions\.|^Error executing job")
@@ -111,13 +111,13 @@ def _plain_lines(log: str) -> list[str]:
 
 
 def _errors(lines: Iterable[str]) -> Iterator[str]:
-    place, is_inside = "", False
+    location, is_inside = "", False
     for line in lines:
         is_inside = is_inside or line.startswith("Traceback ") or "ray::" in line
-        if match := _PLACE.match(line):
-            place = f" ({match[1].rpartition('/')[2]}:{match[2]})"
+        if match := _FILE_LINE.match(line):
+            location = f" ({match[1].rpartition('/')[2]}:{match[2]})"
         elif is_inside and _ERROR.match(line) and not _REPORT.match(line):
-            yield line.strip()[:MAX_LINE_CHARACTERS] + place
+            yield line.strip()[:MAX_LINE_CHARACTERS] + location
 
 
 #: Metrics of every step of training.

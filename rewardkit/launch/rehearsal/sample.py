@@ -91,18 +91,19 @@ def prompt_tokens(prompt: Any) -> int:
     """Return an upper bound of the tokens of a prompt with the byte tokenizer."""
     messages = [prompt] if isinstance(prompt, str) else prompt or []
     return PROMPT_TOKENS + sum(
-        MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts(message))
+        MESSAGE_TOKENS
+        + sum(len(text.encode("utf-8", "surrogatepass")) for text in _strings(message))
         for message in messages
     )
 
 
-def _texts(message: Any) -> Iterator[str]:
-    """Yield all text in a message: its role, its content, the texts of its parts."""
+def _strings(message: Any) -> Iterator[str]:
+    """Yield all strings of a message: its role, its content, and those of its parts."""
     if isinstance(message, str):
         yield message
     elif isinstance(message, Iterable) and not isinstance(message, bytes):
         for part in message.values() if isinstance(message, Mapping) else message:
-            yield from _texts(part)
+            yield from _strings(part)
 
 
 def _local(name: str) -> Path:

@@ -87,19 +87,19 @@ class PlanRule:
         """
         own = CHECKS[self.id](values) if self.id in CHECKS else ()
         for violation in filter(None, chain(own, (row.violation(values) for row in self.rows))):
-            place = refusal(violation.refusal, values.plan.verl)
-            if place or not violation.refusal:
+            location = refusal(violation.refusal, values.plan.verl)
+            if location or not violation.refusal:
                 sentences = (violation.key or self.key, violation.message, violation.fix)
                 key, text, fix = map(values.plan.release.with_own_names, sentences)
                 severity = violation.severity or self.severity
-                source = self.source.replace(CODE, place or CODE)
+                source = self.source.replace(CODE, location or CODE)
                 yield Finding(severity, self.id, key, text, fix, source)
                 if not self.every:
                     return
 
 
 def refusal(name: str, verl: str) -> str:
-    """Return the place where a release makes a check, `verl 0.9.1: utils/config.py:124`; else "".
+    """Return the file and line where a release makes a check, as `verl 0.9.1: utils/config.py:124`; else "".
 
     A snapshot of main has the checks of the newest release.
     """

@@ -204,8 +204,8 @@ class _Import:
         for other in run.starts:
             text = f"starts {other.module}, which is not reinforcement learning"
             if not ours:
-                place = f"(line {other.line}): a recipe describes a run of {TRAINER}."
-                raise DataError(f"{text} {place}")
+                where = f"(line {other.line}): a recipe describes a run of {TRAINER}."
+                raise DataError(f"{text} {where}")
             if other not in ours:
                 self.note(other.line, f"{text}: it is not part of the recipe.")
         if not ours:
@@ -296,9 +296,9 @@ class _Import:
             self.add("warning", "unresolved", key, text, f"Put the value there{way}.")
         return Setting(override, by_latest, passed, notes)
 
-    def add_secret(self, name: str, place: str) -> None:
+    def add_secret(self, name: str, where: str) -> None:
         # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
-        text = f"{place} looks like a secret; it is not in the recipe, which others read."
+        text = f"{where} looks like a secret; it is not in the recipe, which others read."
         fix = "Export it where the run starts, or pass it to rewardkit train after `--`."
         self.add("info", "secret", name, text, fix)
 

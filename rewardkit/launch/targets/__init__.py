@@ -83,8 +83,8 @@ def render(plan: Plan, folder: Path) -> Launch:
     if not secrets or name == "local":
         return launch
     where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}
-    place = where.get(name, "in the shell that starts the run")
-    step = f"Set {' and '.join(secrets)} {place}: rewardkit writes no secret into a file."
+    there = where.get(name, "in the shell that starts the run")
+    step = f"Set {' and '.join(secrets)} {there}: rewardkit writes no secret into a file."
     return replace(launch, next_steps=(step, *launch.next_steps))
 
 

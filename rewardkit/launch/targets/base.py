@@ -160,7 +160,7 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
 
 
 def scorer_files(plan: Plan) -> dict[str, str]:
-    """Return the texts of the scorer's files on the nodes by name; none if the target copies none.
+    """Return the content of the scorer's files on the nodes by name; none if the target copies none.
 
     There are two for a guarded reward: the guard looks for the reward beside itself.
     """

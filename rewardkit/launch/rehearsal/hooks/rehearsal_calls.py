@@ -143,14 +143,14 @@ def _watch(call: str, started: float | None = None) -> None:
 
 
 def _error_line(error: BaseException) -> str:
-    """Return the cause of an error in one line, with its place."""
+    """Return the cause of an error in one line, with its file and line."""
     while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
         error = cause
     message = " ".join(traceback.format_exception_only(error)[-1].split())[:MAX_ERROR_CHARACTERS]
-    places = [
+    locations = [
         f" ({Path(f.filename).name}:{f.lineno})" for f in traceback.extract_tb(error.__traceback__)
     ]
-    return message + "".join(places[-1:])
+    return message + "".join(locations[-1:])
 
 
 def _result_fields(result: Any) -> dict[str, Any]:
