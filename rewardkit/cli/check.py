@@ -32,6 +32,7 @@ from rewardkit.cli.shared.options import (
 from rewardkit.cli.shared.user_code import load_cards, require_sets
 from rewardkit.errors import UsageError
 from rewardkit.table import Table
+from rewardkit.text import row_count
 
 if TYPE_CHECKING:
     from rewardkit.checks.check import CheckReport, FilesReport
@@ -386,7 +387,7 @@ def _print_shared_prompts(report: FilesReport) -> None:
         for other, count in each.shared_prompts.items()
     ]
     for count, path, other in sorted(pairs, reverse=True)[:MAX_NAMES]:
-        rows = "1 row has" if count == 1 else f"{count:,} rows have"
+        rows = f"{row_count(count)} {'has' if count == 1 else 'have'}"
         print_wrapped(
             f"{path}: {rows} a prompt that is in {other}, too. If one of the files is for "
             f"evaluation, leave these rows out of training: rewardkit check TRAIN --against EVAL "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,6 +15,7 @@ from rewardkit.cli.shared.options import argument, complete_scorers, complete_se
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 from rewardkit.table import Table
+from rewardkit.text import row_count
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.prep import PrepReport, SplitReport
@@ -233,47 +235,42 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
         f"scorer {report.scorer}"
     )
     print_table(Table(columns, rows, title))
-    for s in report.splits:
-        _print_split(s)
+    for split in report.splits:
+        for line in _notes(split):
+            print_wrapped(f"{split.split}: {line}")
 
 
-def _print_split(s: SplitReport) -> None:
-    """Print how many rows were dropped and why, and statistics of the written rows."""
+def _notes(s: SplitReport) -> Iterator[str]:
+    """Yield how many rows were dropped and why, and statistics of the written rows."""
     from rewardkit.statistics import percentile_of_counts
 
     if s.distinct < s.read:
-        typer.echo(
-            f"{s.split}: {s.distinct:,} of {s.read:,} rows are distinct; the others are copies"
-        )
+        yield f"{s.distinct:,} of {s.read:,} rows are distinct; the others are copies"
     for reason, count in s.dropped.most_common():
-        typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
+        yield f"dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)"
     if s.system_messages:
-        typer.echo(
-            f"{s.split}: the system messages of {s.system_messages:,} chats are left out; "
-            "--system TEXT sets one for all rows"
+        yield (
+            f"the system messages of {s.system_messages:,} chats are left out; --system TEXT sets one "
+            "for all rows"
         )
     for column, count in s.unread_text.items():
-        rows = "row" if count == 1 else "rows"
-        print_wrapped(
-            f"{s.split}: text in {column}, which the first rows lack, is left out of {count:,} {rows}; "
-            f"name {column} in --question-key, beside the question after a comma, or in --keep. If "
-            "rows of JSON lack this key, add it to each, with null for no text."
+        yield (
+            f"text in {column}, which the first rows lack, is left out of {row_count(count)}; name "
+            f"{column} in --question-key, beside the question after a comma, or in --keep. If rows of "
+            "JSON lack this key, add it to each, with null for no text."
         )
     if s.duplicates:
-        verb = "row repeats" if s.duplicates == 1 else "rows repeat"
-        typer.echo(
-            f"{s.split}: {s.duplicates:,} {verb} the question of an earlier row (--dedup drops such rows)"
+        verb = "repeats" if s.duplicates == 1 else "repeat"
+        yield (
+            f"{row_count(s.duplicates)} {verb} the question of an earlier row (--dedup drops such rows)"
         )
     if s.conflicting:
         verb = "has" if s.conflicting == 1 else "have"
-        typer.echo(f"{s.split}: {s.conflicting:,} of them {verb} a different gold")
+        yield f"{s.conflicting:,} of them {verb} a different gold"
     kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
+    yield f"answers: {kinds}"
+    yield from s.stats.notes()
     lengths = s.stats.prompt_chars
-    marks = ", ".join(
-        f"{name} {percentile_of_counts(lengths, percent):,}"
-        for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
-    )
-    print_wrapped(f"{s.split}: answers: {kinds}")
-    for note in s.stats.notes():
-        print_wrapped(f"{s.split}: {note}")
-    typer.echo(f"{s.split}: prompt characters: {marks}")
+    names = {"p50": 50, "p99": 99, "max": 100}
+    marks = (f"{name} {percentile_of_counts(lengths, n):,}" for name, n in names.items())
+    yield f"prompt characters: {', '.join(marks)}"
