@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rewardkit
-from rewardkit.pages.html import MAX_BARS, to_html
+from rewardkit.pages.html import MAX_BARS, MAX_CHARACTERS, to_html
 from rewardkit.pages.model import Bars, Histogram, Page, Pair, Pairs, RowExample, Rows, Steps
-from rewardkit.pages.text import MAX_CHARACTERS
 from rewardkit.table import Table
 from rewardkit.text import printable
 

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewardkit.pages.text import MAX_CHARACTERS, mark_shared_words
+from rewardkit.pages.html import MAX_CHARACTERS, mark_shared_words
 from rewardkit.text import printable
 
 ANY_TEXT = st.text(st.characters())
