@@ -104,11 +104,11 @@ def command(
     """
     from rewardkit.launch.request import plan_from_request
 
-    unused = {"--rehearse": rehearse, "--out": out, "--no-check": no_check} if dry_run else {}
-    for name, value in {**unused, "--strict": strict}.items() if dry_run or rehearse else ():
-        if value:
-            mode = "--dry-run" if dry_run else "--rehearse"
-            raise UsageError(f"{name} is not used with {mode}: leave it out.")
+    if dry_run:
+        starting = {"rehearse", "out", "no_check", "strict"}
+        opt.require_unused(ctx, "--dry-run", set(ctx.params) - starting)
+    if rehearse:
+        opt.require_unused(ctx, "--rehearse", set(ctx.params) - {"strict"})
     opt.require_companion(ctx, "--rehearse", rehearse, "rehearse_seconds", "rehearse_call_seconds")
     if from_manifest:
         if any((recipe, overrides, fields, target, variant, sweep, verl_version)):
@@ -128,8 +128,8 @@ def command(
         _check(plan, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse, lang=lang)
     folders = [out / plan.recipe.name if out and sweep else out for plan in plans]
     if rehearse:
-        limits = rehearse_seconds, rehearse_call_seconds
-        _rehearse_all(plans, folders, limits, as_json=as_json)
+        limits = {"seconds": rehearse_seconds, "call_seconds": rehearse_call_seconds}
+        _rehearse_all(plans, folders, as_json=as_json, **limits)
     else:
         _start_all(requests, plans, folders, as_json=as_json)
 
@@ -219,24 +219,17 @@ def _summary(plan: Plan) -> dict[str, Any]:
 
 
 def _rehearse_all(
-    plans: list[Plan], folders: list[Path | None], limits: tuple[float, float], *, as_json: bool
+    plans: list[Plan], folders: list[Path | None], *, as_json: bool, **limits: Any
 ) -> None:
     """Run a few steps of real verl on the CPU; exit with 1 if a check fails."""
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 
     rehearsals: list[Rehearsal] = []
-    seconds, call_seconds = limits
     for plan, out in zip(plans, folders, strict=True):
         folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
         with activity("rehearsing with verl on the CPU") as show:
-            result = rehearse(
-                plan.local_arguments(),
-                folder=folder,
-                seconds=seconds,
-                call_seconds=call_seconds,
-                progress=show,
-            )
+            result = rehearse(plan.local_arguments(), folder=folder, progress=show, **limits)
         rehearsals.append(result)
         if not as_json:
             _print_rehearsal(result)
@@ -266,8 +259,7 @@ def _start_all(
     results, code = [], 0
     for request, plan, out in zip(requests, plans, folders, strict=True):
         results.append(_start(request, plan, out, as_json=as_json))
-        code = results[-1]["exit_code"] or 0
-        if code:
+        if code := results[-1]["exit_code"] or 0:
             break
     if as_json:
         print_json(results)
