@@ -201,7 +201,7 @@ def _turn_types(rows: Sequence[Row]) -> dict[str, pa.DataType]:
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield lists of up to `size` rows, which end earlier if their texts reach `BATCH_CHARACTERS`."""
+    """Yield lists of up to `size` rows, which end earlier if their strings reach `BATCH_CHARACTERS`."""
     batch: list[T] = []
     characters = 0
     for row in rows:

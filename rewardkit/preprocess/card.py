@@ -69,7 +69,7 @@ class Card:
         gold_kind: what a gold is, in a few words.
         gated: whether the hub asks for the acceptance of terms before a download.
         verified: `rows` if the dataset's own rows were prepared here; `documentation` if the columns
-            are taken from the two public places that the card names.
+            are taken from the two public pages that the card names.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -102,11 +102,6 @@ class Card:
             self, "columns", tuple(map(tuple, [self.columns] if is_one else self.columns))
         )
         object.__setattr__(self, "repeats", tuple(self.repeats))
-
-    @property
-    def sizes(self) -> str:
-        """The rows of each split, such as `train 7,473, test 1,319`."""
-        return ", ".join(f"{name} {split.rows:,}" for name, split in self.splits.items())
 
     def repository(self, split: str, hub: str = "huggingface") -> str:
         """Return the repository of a split on a hub; "" if there is none."""

@@ -23,6 +23,7 @@ from rewardkit.preprocess.column_map import (
     UnreadableValueError,
     as_plain_text,
     letter_of_option,
+    options_by_letter,
     value_at_path,
 )
 
@@ -251,10 +252,7 @@ def _options(raw: Mapping[str, Any], part: Sequence[Field]) -> list[str]:
     value = [field.value(raw) for field in part]
     value = value[0] if len(value) == 1 else value
     if isinstance(value, Mapping):
-        letters = [letter for letter in sorted(value) if value[letter] is not None]
-        if letters != list(ascii_uppercase[: len(letters)]):
-            raise UnreadableValueError("the options are not A, B, C, ...")
-        value = [value[letter] for letter in letters]
+        value = options_by_letter(value)
     if value is None:
         return []
     if not isinstance(value, (list, tuple)):
@@ -265,16 +263,13 @@ def _options(raw: Mapping[str, Any], part: Sequence[Field]) -> list[str]:
 
 
 def _images(value: Any) -> tuple[bytes, ...]:
-    values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-    contents = []
-    for each in values:
-        content = each.get("bytes") if isinstance(each, Mapping) else each
-        if not content:
-            raise UnreadableValueError("an image is not in the file")
-        if not isinstance(content, bytes):
-            raise TypeError("an image is neither bytes nor a struct of bytes and path")
-        contents.append(content)
-    return tuple(contents)
+    from rewardkit.row import image_contents  # it imports pyarrow, which `list` does not need
+
+    single = [] if value is None else [value]
+    contents = image_contents({"images": value if isinstance(value, (list, tuple)) else single})
+    if not all(contents):
+        raise UnreadableValueError("an image is not in the file")
+    return contents
 
 
 def _with_marks(text: str, images: int) -> str:
@@ -289,6 +284,6 @@ def _with_marks(text: str, images: int) -> str:
         return MARK * images + text
     if len(numbers) != images:
         raise UnreadableValueError("marks and images differ in number")
-    if any(number and int(number) != place for place, number in enumerate(numbers, 1)):
+    if any(number and int(number) != index for index, number in enumerate(numbers, 1)):
         raise UnreadableValueError("the marks are not in the order of the images")
     return _MARK.sub(MARK, text)

@@ -100,7 +100,7 @@ class Condition:
     """A condition on one column of a raw row: `difficulty >= 5`, `source = olympiads|aops_forum`.
 
     Two values compare as numbers if both are numbers; `4/8`, a pass rate as some sets write it, is
-    one. Otherwise only `=` and `!=` apply, and compare texts; a list is equal to a value that it
+    one. Otherwise only `=` and `!=` apply, and compare strings; a list is equal to a value that it
     contains. A null and an empty text are equal to `null`.
     """
 
@@ -373,6 +373,14 @@ _WITH_ARGUMENT: Mapping[str, Callable[[str], Transform]] = {
     "until": lambda mark: partial(_until, mark),
     "integer": _integer_in_range,
 }
+
+
+def options_by_letter(value: Mapping[str, Any]) -> list[Any]:
+    """Return the options of a struct that has them by letter, where later ones may be null."""
+    letters = [letter for letter in sorted(value) if value[letter] is not None]
+    if letters != list(ascii_uppercase[: len(letters)]):
+        raise UnreadableValueError("the options are not A, B, C, ...")
+    return [value[letter] for letter in letters]
 
 
 def letter_of_option(gold: str, options: Sequence[str]) -> str:

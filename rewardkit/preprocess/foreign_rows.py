@@ -9,14 +9,15 @@ it out would change the training.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
-from string import ascii_uppercase
 from types import NoneType
 from typing import Any
 
 import pyarrow as pa
 
 from rewardkit.errors import DataError
+from rewardkit.preprocess.column_map import UnreadableValueError, options_by_letter
 from rewardkit.row import AGENT_NAME, IMAGES, SCHEMA, TURN_FIELDS, Row, build_row
 
 #: Fields that verl 0.9.1 reads and our schema does not have (`utils/dataset/rl_dataset.py`).
@@ -174,9 +175,8 @@ def _whole(value: Any) -> int | None:
 def _options(value: Any) -> list[str]:
     """Return the options as strings, [] if they are of another type; a struct has them by letter."""
     if isinstance(value, Mapping):
-        letters = [name for name in sorted(value) if not is_blank(value[name])]
-        in_order = letters == list(ascii_uppercase[: len(letters)])
-        value = [value[name] for name in letters] if in_order else None
+        with suppress(UnreadableValueError):
+            value = options_by_letter(value)
     options = [_text(option) for option in value] if isinstance(value, list) else []
     return [option for option in options if option is not None] if None not in options else []
 

@@ -40,7 +40,7 @@ def require(file, question, answer, image, out):
     ],
 )  # fmt: skip
 def test_the_columns_are_guessed_by_their_names_and_values(row, question, answer):
-    rows = [row | ({"id": place} if "id" in row else {}) for place in range(3)]
+    rows = [row | ({"id": index} if "id" in row else {}) for index in range(3)]
     assert guess_columns([row]) == (question, answer)
     assert guess_columns(rows)[0] == question
 

@@ -96,8 +96,8 @@ def test_a_long_hostile_value_takes_no_time(transform):
     st.lists(st.text(min_size=1).map(str.strip).filter(bool), min_size=1, max_size=10, unique=True)
 )
 def test_the_letter_of_an_option_is_its_place(options):
-    for place, option in enumerate(options):
-        assert letter_of_option(option, options) == "ABCDEFGHIJ"[place]
+    for index, option in enumerate(options):
+        assert letter_of_option(option, options) == "ABCDEFGHIJ"[index]
 
 
 def test_an_option_that_occurs_twice_or_never_has_no_letter():

@@ -125,8 +125,8 @@ def test_the_shares_are_exact_no_row_occurs_twice_and_the_parquet_says_so(mixed,
 def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(mixed):
     _, rows = mixed({"a": 500, "b": 500}, rows=600, seed=3)
     for name in "ab":
-        places = [r["extra_info"]["index"] for r in rows if r["data_source"] == name]
-        assert places == sorted(places)
+        indices = [r["extra_info"]["index"] for r in rows if r["data_source"] == name]
+        assert indices == sorted(indices)
     names = "".join(row["data_source"] for row in rows)
     assert 200 < names.count("ab") + names.count("ba") < 400
 
@@ -135,8 +135,8 @@ def test_the_choice_depends_on_the_seed_and_is_the_same_on_every_machine(mixed):
     """Fixed values: only `random.random()` is used, whose numbers are the same in all versions."""
     one, other = (mixed({"a": 300, "b": 300}, rows=100, seed=seed)[1] for seed in (1, 2))
     assert one != other
-    places = [p for p, part in enumerate(module._order([6, 14], random.Random(7))) if part == 0]
-    assert places == [1, 3, 6, 8, 10, 11]
+    indices = [p for p, part in enumerate(module._order([6, 14], random.Random(7))) if part == 0]
+    assert indices == [1, 3, 6, 8, 10, 11]
     assert list(module._order([3, 2], random.Random(7))) == [0, 0, 1, 0, 1]
 
 

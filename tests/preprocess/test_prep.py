@@ -203,8 +203,8 @@ def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
     """For every kind of file, and in the order of the source if the rows are shuffled."""
     rows = [{**GOOD, "id": f"r-{i}", "note": {"by": ["a", str(i)]}} for i in range(2500)]
     bad = (3, 4, 2100, 2499)
-    for place in bad:
-        rows[place]["answer"] = "no mark"
+    for index in bad:
+        rows[index]["answer"] = "no mark"
     jsonl(tmp_path / "lines.json", *rows)
     write_file(tmp_path / "array.json", rows)
     table = pa.Table.from_pylist(rows)
@@ -215,7 +215,7 @@ def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
         options = {"source": tmp_path / name, "overwrite": True, "shuffle": True}
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", **options)
         entries = [(entry["index"], entry["row"]) for entry in dropped(tmp_path / "out.parquet")]
-        assert entries == [(place, rows[place]) for place in bad]
+        assert entries == [(index, rows[index]) for index in bad]
 
 
 def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):

@@ -82,10 +82,10 @@ def test_a_broken_file_is_one_clear_error(tmp_path, name, content, message):
     ],
 )
 def test_a_csv_row_that_does_not_fit_the_header_is_a_row_of_nulls(tmp_path, content, rows):
-    """One missing quote must not make the other rows unreadable, nor move their places."""
+    """One missing quote must not make the other rows unreadable, nor move their indices."""
     (tmp_path / "x.csv").write_bytes(content)
     read = list(RawRows([tmp_path / "x.csv"], [("q",)]))
-    assert read == [(place, {"q": value}) for place, value in enumerate(rows)]
+    assert read == [(index, {"q": value}) for index, value in enumerate(rows)]
 
 
 def test_nesting_is_bounded(tmp_path):

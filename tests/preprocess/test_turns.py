@@ -48,8 +48,8 @@ def files(tmp_path):
 
     def write(*kinds):
         paths = [tmp_path / f"{kind}.parquet" for kind in kinds]
-        for place, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
-            rows = (KINDS[kind](10 * place + i) for i in range(5))
+        for index, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
+            rows = (KINDS[kind](10 * index + i) for i in range(5))
             write_rows(rows, path, {}, overwrite=True)
         return paths
 
