@@ -64,9 +64,11 @@ def rows_in(path: Path, choose: ChooseColumns | None = None) -> Iterator[tuple[s
                 yield where, row
 
 
-def rows_at(files: Iterable[Path], indices: Iterable[int]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of files at ascending indices, each with its index and all its columns."""
-    return select_rows(chain.from_iterable(map(_blocks, files)), indices)
+def rows_at(
+    files: Iterable[Path], indices: Iterable[int], choose: ChooseColumns | None = None
+) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of files at ascending indices, each with its index; `choose` as in `rows_in`."""
+    return select_rows(chain.from_iterable(_blocks(file, choose) for file in files), indices)
 
 
 def select_rows(blocks: Iterable[Block], indices: Iterable[int]) -> Iterator[tuple[int, Row]]:

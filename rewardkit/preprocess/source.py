@@ -27,8 +27,8 @@ from rewardkit.file_kinds import (
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.column_map import top_level, value_at_path
 from rewardkit.registry import did_you_mean
-from rewardkit.row import BATCH_ROWS, Row, open_parquet
-from rewardkit.row_files import block_of, rows_in, saved_files, saved_splits, select_rows
+from rewardkit.row import Row, open_parquet
+from rewardkit.row_files import rows_at, rows_in, saved_files, saved_splits
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 
@@ -318,25 +318,15 @@ class RawRows:
     def _distinct_rows(self, file: Path, parquet: pq.ParquetFile) -> Iterator[tuple[int, Row]]:
         """Yield the rows that are not copies; of the others only the keys are read."""
         columns, start = self._columns(file, parquet.schema_arrow.names), self.read
-        firsts = [self._first_rows(parquet, group) for group in range(parquet.num_row_groups)]
-        for group, indices in enumerate(firsts):
-            if indices:  # else the row group is not read
-                batches = parquet.iter_batches(BATCH_ROWS, [group], columns)
-                blocks = (block_of(file, batch) for batch in batches)
-                for index, row in select_rows(blocks, indices):
-                    self.read = start + index + 1
-                    yield start + index, row
-            start += parquet.metadata.row_group(group).num_rows
-        self.read = start
-
-    def _first_rows(self, parquet: pq.ParquetFile, group: int) -> list[int]:
-        """Return the indices in a row group of the rows that are not copies."""
         firsts, total, paths = list[int](), 0, list(self.repeats)
-        for batch in parquet.iter_batches(_SCAN_ROWS, row_groups=[group], columns=paths):
+        for batch in parquet.iter_batches(_SCAN_ROWS, columns=paths):
             new = [index for key, index in _keys(batch, paths) if not self._is_repeated(key)]
             firsts += sorted(total + index for index in new)
             total += batch.num_rows
-        return firsts
+        for index, row in rows_at([file], firsts, lambda *_: columns):
+            self.read = start + index + 1
+            yield start + index, row
+        self.read = start + total
 
 
 def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str | None, int]]:
