@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,6 +31,7 @@ _NO_SOURCE = (
 )
 
 _loading = Lock()
+_loaded: dict[str, Scorer] = {}
 
 
 def scorer_name() -> str:
@@ -82,6 +83,10 @@ class SampleScorer:
 
     def __call__(self, response: Any, row: Mapping[str, Any]) -> dict[str, float | str]:
         """Return the result that verl would get, see `scorers.base.verl_result`. Never raises."""
+        result = call_catching(self._result, response, row)
+        return failure_result(self.name, result) if isinstance(result, Exception) else result
+
+    def _result(self, response: Any, row: Mapping[str, Any]) -> dict[str, float | str]:
         gold = _gold(row)
         if isinstance(gold, Mapping):
             row, gold = {**row, **gold}, _gold(gold)
@@ -89,17 +94,14 @@ class SampleScorer:
         if isinstance(info, str) and info.lstrip()[:1] == "{":
             info = call_catching(json.loads, info)
             if isinstance(info, Exception):
-                error = ValueError("extra_info is text but not a JSON object.")
-                return failure_result(self.name, error)
+                raise ValueError("extra_info is text but not a JSON object.") from info
         info = info if isinstance(info, Mapping) else {}
         text = response_text(response)
         if self.scorer == "auto":
             if not as_text(source) and not info.get("scorer"):
-                return failure_result(self.name, UnknownNameError(_NO_SOURCE))
+                raise UnknownNameError(_NO_SOURCE)
             return compute_score(source, text, gold, info, **self.options)
-        scorer = call_catching(_load_once, self.scorer)
-        if isinstance(scorer, Exception):  # unpickled on a machine that does not have its file
-            return failure_result(source or self.name, scorer)
+        scorer = _load_once(self.scorer)  # it may be unpickled on a machine without its file
         info = {**info, "data_source": source}
         return verl_result(scorer, source or self.name, text, gold, info, self.options)
 
@@ -107,12 +109,9 @@ class SampleScorer:
 def _load_once(name: str) -> Scorer:
     """Load a scorer once for all threads: its module may load a model."""
     with _loading:
-        return _load(name)
-
-
-@cache
-def _load(name: str) -> Scorer:
-    return as_scorer(registry.load("scorers", name))
+        if name not in _loaded:
+            _loaded[name] = as_scorer(registry.load("scorers", name))
+        return _loaded[name]
 
 
 def _gold(row: Mapping[str, Any]) -> Any:

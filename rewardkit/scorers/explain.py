@@ -271,12 +271,11 @@ def reading_rule(name: str, scorer: Scorer) -> str:
     if len(rows) < 2 or rows[0][1] != "reads":
         return ""
     settings = effective_settings(scorer)
-    option = rows[0][0]
     for first, rule, *_ in rows[1:]:
         setting = first.replace('"', "").partition(" (")[0].strip("`")
-        key, _, value = (f"{option}={setting}" if option in settings else setting).partition("=")
-        if key in settings and str(settings[key]) == value:
-            return f"with {_setting_text(key, settings[key])}, {name} reads {rule}"
+        for key, value in settings.items():
+            if setting in (str(value), f"{key}={value}"):
+                return f"with {_setting_text(key, value)}, {name} reads {rule}"
     return f"{name} reads {rows[1][1]}"
 
 

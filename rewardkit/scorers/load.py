@@ -17,11 +17,10 @@ from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import Scorer, as_text, spec_of
 from rewardkit.scorers.options import (
     accepts_option,
-    annotation,
     as_scorer,
     effective_settings,
     has_option,
-    invalid_value_error_of,
+    invalid_value_error,
     option_names,
 )
 
@@ -78,8 +77,7 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
                 f"Its options: {', '.join(names) or 'none'}."
             )
         if not any(accepts_option(each, option, value) for each in owners):
-            kinds = [annotation(each, option) for each in owners]
-            raise invalid_value_error_of(kinds, option, value, f"scorer {name!r}")
+            raise invalid_value_error(owners[0], option, value, owners[1:], f"scorer {name!r}")
     if check := spec_of(scorer).check_options:
         check(options)
 

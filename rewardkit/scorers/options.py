@@ -134,18 +134,16 @@ def check_values(scorer: Any, options: Mapping[str, Any]) -> None:
             raise invalid_value_error(scorer, option, value)
 
 
-def invalid_value_error(scorer: Any, option: str, value: Any) -> UsageError:
-    """Return the error for an invalid value of an option; see `check_values`."""
-    code = getattr(inner_function(scorer), "__code__", None)
-    owner = f"scorer {Path(code.co_filename).stem if code else '?'!r}"
-    return invalid_value_error_of([annotation(scorer, option)], option, value, owner)
-
-
-def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner: str) -> UsageError:
-    """Return the error for a value that fits none of the annotations of an option."""
+def invalid_value_error(
+    scorer: Any, option: str, value: Any, others: Iterable[Any] = (), owner: str = ""
+) -> UsageError:
+    """Return the error for an invalid value of an option of a scorer, and perhaps of others."""
     from rewardkit.registry import did_you_mean
 
-    kinds = list(kinds)
+    if not owner:
+        code = getattr(inner_function(scorer), "__code__", None)
+        owner = f"scorer {Path(code.co_filename).stem if code else '?'!r}"
+    kinds = [annotation(each, option) for each in (scorer, *others)]
     choices = [*dict.fromkeys(str(choice) for kind in kinds for choice in _choices(kind))]
     text = repr(value)[:80]
     if choices:
