@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from rewardkit.cli.shared.console import (
     print_json,
     print_table,
     print_wrapped,
-    prints_to_stderr,
     warn,
 )
 from rewardkit.cli.shared.options import complete_scorers, examples, option
@@ -45,8 +43,8 @@ def command(
     """Explain step by step how one response gets its score.
 
     Prints which answer was read, from where in the response, and which comparison decided. For a
-    response that is not correct, it also tries the other options of the scorer and, if none reads the
-    gold, the scorers whose mark is in the response. It names those that read the gold.
+    response that is not correct, it also tries the other options of a built-in scorer and, if none reads
+    the gold, the scorers whose mark is in the response. It names those that read the gold.
     """
     text = _read(response)
     explanation, miss, rule = _explain(scorer, scoring, text, gold)
@@ -80,7 +78,7 @@ def _explain(
 ) -> tuple[Explanation, MissedAnswer | None, RightRule]:
     from rewardkit.scorers.base import failure_reason
     from rewardkit.scorers.explain import explain_miss, explain_verdict
-    from rewardkit.scorers.isolated import learn_rule, open_scorer
+    from rewardkit.scorers.isolated import learn_rule
 
     with scoring.open(name) as loaded:
         scorer, rule = learn_rule(loaded, [(gold, {})], scoring.right_score)
@@ -91,10 +89,7 @@ def _explain(
                 if isinstance(explanation, RewardkitError)
                 else DataError(f"{name}: {failure_reason(explanation)}.")
             )
-        seconds, load_seconds = scoring.seconds_per_row, scoring.load_seconds
-        open_other = partial(open_scorer, seconds=seconds, load_seconds=load_seconds, rule=rule)
-        with prints_to_stderr():
-            miss = explain_miss(explanation, scoring.of_scorer, scorer, text, gold, open_other)
+        miss = explain_miss(explanation, scoring.of_scorer, scorer, text, gold)
     return explanation, miss, rule
 
 

@@ -1,15 +1,12 @@
 r"""Why a response got its score: the answer, its place, its reading and the deciding comparison.
 
-For a response that is not correct, the scorer is asked again with every documented choice of its
-options, one at a time, and, if none reads the gold, the other rule scorers whose mark is in the
-response: at most `MAX_CALLS` of either. A custom scorer runs in a process of its own for each call.
+For a response that is not correct, a built-in scorer is asked again with every documented choice of its
+options, one at a time, and, if none reads the gold, the other rule scorers whose mark is in the response.
 """
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -27,17 +24,16 @@ from rewardkit.answers.extract import (
 )
 from rewardkit.answers.parsing.tree import Node, symbols
 from rewardkit.answers.type_rules import value_type
-from rewardkit.errors import UsageError
 from rewardkit.scorers.base import call_scorer, explain_bad_gold, spec_of
 from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.isolated import is_built_in
+from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters
 from rewardkit.scorers.options import effective_settings, other_settings
 from rewardkit.scorers.score import Score, Scorer, Status
 
 #: The comparisons of `answers.equal`, in the order in which they are tried.
 RUNGS = ("text", "number", "words", "value")
-#: Most calls of a scorer with other settings, and the seconds after which no further call is made.
-MAX_CALLS, MAX_SECONDS = 12, 60.0
 #: Characters of an answer or a gold that a sentence quotes.
 MAX_QUOTE = 60
 #: Characters at the end of a response that are searched for its last number.
@@ -45,7 +41,6 @@ TAIL_CHARS = 300
 
 #: A scorer's name and options.
 Setting: TypeAlias = tuple[str, Mapping[str, Any]]
-OpenScorer: TypeAlias = Callable[[str, Mapping[str, Any]], AbstractContextManager[Scorer]]
 
 _NUMBER = re.compile(r"-?\d(?:[\d,]*\d)?(?:\.\d+)?")
 
@@ -127,7 +122,6 @@ def explain_miss(
     scorer: Scorer,
     response: str,
     ground_truth: str,
-    open_other: OpenScorer,
 ) -> MissedAnswer | None:
     """Return why a response is not correct, and which settings would have read the gold."""
     name = explanation.scorer
@@ -137,7 +131,8 @@ def explain_miss(
     reason = _reason(explanation, scorer, response, ground_truth, candidates)
     if spec_of(scorer).asks_server:
         return MissedAnswer(reason, candidates, (), "")
-    own: list[Setting] = [(name, {**options, key: value}) for key, value in other_settings(scorer)]
+    choices = other_settings(scorer) if is_built_in(name) else []
+    own: list[Setting] = [(name, {**options, key: value}) for key, value in choices]
     marks = {
         "math": bool(candidates.keys() - {"the last number"}),
         "gsm8k": "####" in candidates,
@@ -146,25 +141,15 @@ def explain_miss(
         "qa": "<answer>" in candidates,
     }
     others: list[Setting] = [(other, {}) for other, has in marks.items() if has and other != name]
-    deadline = time.monotonic() + MAX_SECONDS
 
     def right_readings(settings: Sequence[Setting]) -> Iterator[OtherReading]:
-        for other, values in settings[:MAX_CALLS]:
-            if time.monotonic() > deadline:
-                return
-            try:
-                with open_other(other, values) as opened:
-                    result = call_scorer(opened, response, ground_truth)
-            except UsageError:  # the options exclude each other, or a package is not installed
-                continue
+        for other, values in settings:
+            result = call_scorer(load_scorer(other, **values), response, ground_truth)
             if isinstance(result, Score) and result.correct:
                 yield OtherReading(other, values, result.pred)
 
     readings = [*right_readings(own)] or [*right_readings(others)]
-    if not readings and time.monotonic() > deadline:
-        advice = f"Other options and scorers could not all be tried within {MAX_SECONDS:g} s."
-    else:
-        advice = _advice(name, options, readings, has_options=bool(own))
+    advice = _advice(name, options, readings, has_options=bool(own))
     return MissedAnswer(reason, candidates, tuple(readings), advice)
 
 

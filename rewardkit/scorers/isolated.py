@@ -12,7 +12,7 @@ from itertools import starmap
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError, call_catching
+from rewardkit.errors import DataError, RewardkitError, UnknownNameError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import (
     LOAD_TIMEOUT_SECONDS,
@@ -34,7 +34,7 @@ from rewardkit.scorers.base import (
     spec_of,
 )
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.options import inner_function, is_verl_function, other_settings
+from rewardkit.scorers.options import inner_function, is_verl_function
 from rewardkit.scorers.right_score import (
     AnswerForm,
     GoldRow,
@@ -77,7 +77,6 @@ class IsolatedScorer:
 
     Attributes:
         rule: which of its results are right; None before it is learned.
-        other_settings: the choices of its options that are not in effect (`options.other_settings`).
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class IsolatedScorer:
         limits = Limits(seconds=seconds, load_seconds=load_seconds, workers=workers)
         self._function = IsolatedFunction(load_isolated, (name, dict(options)), name, limits)
         self._function.start()
-        summary, self.other_settings, form = self._function.greeting
+        summary, form = self._function.greeting
         ScorerSpec(self, summary, AnswerForm(*form) if form else None)  # for `spec_of`
 
     def __call__(
@@ -164,8 +163,6 @@ class IsolatedScorer:
 def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
     """Load a scorer; its calls return the fields of a `Score`."""
     scorer = load_scorer(name, **options)
-    settings = call_catching(other_settings, scorer)  # compares values of the user's types
-    settings = settings if isinstance(settings, list) else []
 
     def call(request: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
         result = call_scorer(scorer, *request)
@@ -174,7 +171,7 @@ def load_isolated(name: str, options: Mapping[str, Any]) -> Loaded:
         return [*result]
 
     form = own_form(scorer)
-    return Loaded(call, [spec_of(scorer).summary, settings, form and astuple(form)])
+    return Loaded(call, [spec_of(scorer).summary, form and astuple(form)])
 
 
 def is_built_in(name: str) -> bool:

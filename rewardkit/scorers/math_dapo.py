@@ -5,12 +5,11 @@ verl loads this file directly: `rewardkit path math_dapo --verl` prints the over
 | setting | reads | compares |
 |---|---|---|
 | default | the last `Answer:` line in the last 300 characters, or else the last `\boxed{}` in the last 100 | text; a line is normalised, a box is not |
-| `boxed_fallback=False` | only the last `Answer:` line in the last 300 characters | text, both normalised |
 | `strict_box=True` | only the last `\boxed{}` in the last 100 characters | text, unchanged |
 | `mode="robust"` | the answer that the scorer `math` reads | as `math` does |
 
 Except in `robust` mode, the score, the verdict and `pred` are verl's own
-(`verl/utils/reward_score/math_dapo.py` of 0.9.1; `boxed_fallback=False` gives those of 0.5.0).
+(`verl/utils/reward_score/math_dapo.py` of 0.9.1).
 `pred` is "[INVALID]" without an answer, so that maj@k agrees with verl. verl's normalisation takes
 minutes on a hostile 100 KB gold; this one is linear. A gold that is a list of one answer counts as
 that answer. Four holes are closed on purpose and reported as `bad_ground_truth`:
@@ -56,7 +55,6 @@ def score(
     extra_info: Mapping[str, Any] | None = None,
     *,
     strict_box: bool = False,
-    boxed_fallback: bool = True,
     mode: Literal["verl", "robust"] = "verl",
 ) -> Score:
     r"""Judge a response by its `Answer:` line, as verl does.
@@ -66,7 +64,6 @@ def score(
         ground_truth: the gold answer.
         extra_info: the row's other fields, which only `robust` uses.
         strict_box: read only a `\boxed{}`, as verl's `strict_box_verify` does.
-        boxed_fallback: read a `\boxed{}` if there is no `Answer:` line; False as in verl 0.5.0.
         mode: `verl` or `robust`; see the module's table.
 
     Returns:
@@ -89,7 +86,7 @@ def score(
     pred = normalize(lines[-1]) if lines else INVALID
     if pred != INVALID:
         return _compare(pred, gold, gold)
-    box = _last_box(tail) if boxed_fallback else None
+    box = _last_box(tail)
     return _compare(pred if box is None else box, ground_truth, gold)
 
 

@@ -168,11 +168,8 @@ def effective_settings(scorer: Any) -> dict[str, Any]:
 def other_settings(scorer: Any) -> list[tuple[str, Any]]:
     """Return the choices that are not in effect, as pairs of an option and its value.
 
-    A `Literal` and a `bool` have choices, other options do not. A scorer in a process of its own has
-    them as an attribute.
+    A `Literal` and a `bool` have choices, other options do not.
     """
-    if (pairs := getattr(scorer, "other_settings", None)) is not None:
-        return list(pairs)
     return [
         (name, value)
         for name, current in effective_settings(scorer).items()

@@ -268,15 +268,6 @@ def test_easyr1_kwargs_name_the_scorer_and_its_options():
     assert partial(module.reward_func, scorer="gsm8k")(inputs)[0]["overall"] == 0.0
 
 
-def test_verifiers_rubrics_get_completion_answer_and_info():
-    module = import_module("rewardkit.adapters.verifiers")
-    function = module.reward_of_rubric()
-    completion = [{"role": "assistant", "content": "#### 4"}]
-    info = {"data_source": "openai/gsm8k"}
-    assert asyncio.run(function(completion=completion, answer="4", info=info)) == 1.0
-    assert module.reward_of_rubric("gsm8k").__name__ == "gsm8k"
-
-
 @pytest.mark.parametrize("name", ["slime", "verifiers"])
 def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
     """The scorers wait for a file that the loop writes after all have begun (three for slime)."""

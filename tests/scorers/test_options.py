@@ -30,7 +30,6 @@ WRONG = [
     *(("geometry3k", "format_weight", value, "give a number from 0 to 1.") for value in (1.5, -1)),
     ("math", "significant_digits", "a", "='a' is invalid; give a whole number from 0 to 15."),
     ("math_dapo", "mode", "strict", "scorer 'math_dapo' has no mode 'strict'."),
-    ("math_dapo", "boxed_fallback", 0, "give true or false."),
     ("math_verify", "seconds", 0, "give a number from 0.001 to 3600."),
     ("mcq", "mode", "dianjn", "Did you mean 'dianjin'?"),
     ("mcq", "partial", "maybe", "scorer 'mcq': partial='maybe' is invalid; give true or false."),
