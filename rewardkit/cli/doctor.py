@@ -66,15 +66,10 @@ def _hubs() -> dict[str, str]:
 
 
 def _reachability(url: str) -> str:
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
+    import httpx
 
-    request = Request(url, method="HEAD")  # noqa: S310 - the user's own HF_ENDPOINT
     try:
-        with urlopen(request, timeout=HUB_TIMEOUT_SECONDS) as reply:  # noqa: S310
-            return f"reachable ({reply.status})"
-    except HTTPError as error:
-        return f"reachable ({error.code})"
-    except (OSError, ValueError, HTTPException) as error:
-        return f"not reachable ({getattr(error, 'reason', error)})"
+        reply = httpx.head(url, timeout=HUB_TIMEOUT_SECONDS, follow_redirects=True)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return f"not reachable ({error})"
+    return f"reachable ({reply.status_code})"

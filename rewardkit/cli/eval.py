@@ -15,7 +15,6 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
-    TerminatedError,
     activity,
     as_share,
     print_json,
@@ -24,6 +23,7 @@ from rewardkit.cli.shared.console import (
     progress,
     progress_bar,
     warn,
+    warns_if_interrupted,
 )
 from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.cli.shared.options import argument, bundled, complete_sets, examples, option
@@ -169,7 +169,12 @@ def run(
         warn("temperature 0 is greedy: all responses to a question will be the same.")
     load = scoring.load_seconds
     sets = _prepared_sets(suite, suite_dir, n, hub, load, jobs) if suite is not None else []
-    with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
+    message = f"{out}: interrupted; run the same command again to resume."
+    with (
+        warns_if_interrupted(message),
+        generation_progress() as callbacks,
+        prints_to_stderr(),
+    ):
         options: dict[str, Any] = {
             "plan": scoring.plan(scorer),
             "overwrite": overwrite,
@@ -280,15 +285,6 @@ def _prepared_sets(
             if prepare_member(member, hub, jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
-
-
-@contextmanager
-def _resumable(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit, TerminatedError):
-        warn(f"{out}: interrupted; run the same command again to resume.")
-        raise
 
 
 def _json_object(text: str | None) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +18,7 @@ from rewardkit.cli.shared.console import (
     print_wrapped,
     progress,
     warn,
+    warns_if_interrupted,
 )
 from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, UsageError
@@ -96,7 +98,7 @@ def command(
     """
     from rewardkit.parallel import cores
     from rewardkit.responses.samples import FieldNames
-    from rewardkit.responses.score import ScoringPlan
+    from rewardkit.responses.score import ScoringPlan, score_files
 
     opt.require_html_path(
         html, overwrite=overwrite, inputs=map(Path, files), out=out, export=export
@@ -132,17 +134,23 @@ def command(
 
         page = ReportPage(html, max_responses)
         plan = replace(plan, keeps_scores=not scorers)
-    report = _score(
-        files,
-        plan,
-        out=out,
-        overwrite=overwrite,
-        resume=resume,
-        jobs=jobs,
-        engine=engine,
-        address=address,
-        on_score=page.add if page else None,
-    )
+    message = f"{out}: interrupted; run the same command with --resume to continue."
+    with (
+        warns_if_interrupted(message) if out else nullcontext(),
+        progress(f"scoring {', '.join(files)[:60]}") as advance,
+    ):
+        report = score_files(
+            files,
+            plan,
+            out=out,
+            overwrite=overwrite,
+            resume=resume,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            on_score=page.add if page else None,
+            progress=advance,
+        )
     for line in report.warnings():
         warn(line)
     written = page.write(report, overwrite=overwrite) if page else {}
@@ -155,18 +163,6 @@ def command(
         text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
         typer.echo(f"{html}: {written['listed']:,} responses listed, {text}")
     _exit(report)
-
-
-def _score(files: list[str], plan: ScoringPlan, **options: Any) -> ScoreReport:
-    from rewardkit.responses.score import score_files
-
-    try:
-        with progress(f"scoring {', '.join(files)[:60]}") as advance:
-            return score_files(files, plan, **options, progress=advance)
-    except KeyboardInterrupt:
-        if out := options["out"]:
-            warn(f"{out}: interrupted; run the same command with --resume to continue.")
-        raise
 
 
 def _exit(report: ScoreReport) -> None:

@@ -128,6 +128,16 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
 
 
 @contextmanager
+def warns_if_interrupted(message: str) -> Iterator[None]:
+    """Print a message if the user or a signal ends the block."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, TerminatedError):
+        warn(message)
+        raise
+
+
+@contextmanager
 def show_import(name: str) -> Iterator[None]:
     """Show on a terminal that a custom scorer or dataset is imported while the block runs."""
     with prints_to_stderr(), activity(f"importing {name}"):
