@@ -22,7 +22,8 @@ def test_a_scalar_has_the_value_and_type_that_a_reader_expects(text, value):
     ("text", "message"),
     [
         ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' is set twice"),
-        ("a:\n\t- 1\n", "f.yaml:2: "),
+        ("a:\n\t- 1\n", "f.yaml:2: a tab; indent YAML with spaces"),
+        ("? [a]\n: 1\n", "f.yaml:1: a key is a word"),
         ("!!python/object/apply:os.system ['x']", "f.yaml:1: tags are not read"),
         ("a: &a [x, x]\nb: &b [*a, *a]\n", "f.yaml:2: aliases are not read"),
         ("a: " + "[" * 1000, "f.yaml:1: nested too deep"),

@@ -58,19 +58,10 @@ def test_the_error_for_an_unknown_recipe_suggests_the_nearest():
         recipe_path("qwen3-32-dapo")
 
 
-@every(("content", "message"), [
-    (b"", "x.yaml is empty"),
-    ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
-    (b"name:\n\t- x\n", "x.yaml:2: a tab; indent YAML with spaces"),
-    (b"verl: " + b"[" * 3000, "x.yaml:1: nested too deep"),
-    (b"verl: &x {trainer: *x}", "x.yaml:1: aliases are not read"),
-    (b"? [a]\n: 1\n", "x.yaml:1: a key is a word"),
-])  # fmt: skip
-def test_the_error_for_an_unreadable_file_names_the_line_and_the_cause(tmp_path, content, message):
-    (tmp_path / "x.yaml").write_bytes(content)
-    with pytest.raises(DataError) as error:
+def test_an_empty_file_is_an_error(tmp_path):
+    (tmp_path / "x.yaml").touch()
+    with pytest.raises(DataError, match=r"x\.yaml is empty"):
         load_tree(str(tmp_path / "x.yaml"))
-    assert message in str(error.value)
 
 
 @every(
