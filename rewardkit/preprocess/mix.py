@@ -168,7 +168,7 @@ def mix(
         (1.0 if has_weights else float(size)) if part.weight is None else part.weight
         for part, size in zip(parts, sizes, strict=True)
     ]
-    fractions = shares(weights)
+    fractions = exact_fractions(weights)
     most = min(floor(size / fraction) for fraction, size in zip(fractions, sizes, strict=True))
     counts = share_out(weights, most if rows is None else rows)
     reports = tuple(
@@ -199,15 +199,15 @@ def mix(
     return report
 
 
-def shares(weights: Sequence[float]) -> list[Fraction]:
+def exact_fractions(weights: Sequence[float]) -> list[Fraction]:
     """Return the weights divided by their sum; 0.7 is exactly seven tenths, not the nearest double."""
     exact = [Fraction(repr(float(weight))) for weight in weights]
     return [weight / sum(exact) for weight in exact]
 
 
 def share_out(weights: Sequence[float], rows: int) -> list[int]:
-    """Distribute `rows` by largest remainder: each count differs from its share by less than 1."""
-    quotas = [share * rows for share in shares(weights)]
+    """Distribute `rows` by largest remainder: each count differs from its fraction by less than 1."""
+    quotas = [fraction * rows for fraction in exact_fractions(weights)]
     counts = list(map(floor, quotas))
     by_remainder = sorted(range(len(quotas)), key=lambda i: counts[i] - quotas[i])
     for i in by_remainder[: rows - sum(counts)]:
