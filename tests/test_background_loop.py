@@ -1,7 +1,5 @@
 """The background loop: shared by threads and loops, and new in a forked process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +12,6 @@ async def running_loop():
 
 
 def test_threads_and_loops_share_one_loop():
-    """Callers of any kind get their results from one loop, which is none of their own."""
 
     async def call():
         return await asyncio.wrap_future(background_loop.submit(running_loop()))
@@ -25,7 +22,6 @@ def test_threads_and_loops_share_one_loop():
 
 
 def test_a_forked_process_has_a_loop_of_its_own():
-    """A fork has no threads of its parent, so it starts a new loop."""
     background_loop.submit(running_loop()).result(5)
     if (child := os.fork()) == 0:
         background_loop.submit(running_loop()).result(5)

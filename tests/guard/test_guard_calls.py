@@ -1,7 +1,5 @@
 """Guarded functions and coroutine functions: a bad call costs its own sample and no other."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pickle
@@ -91,14 +89,12 @@ def reward_file(tmp_path):
 
 @pytest.fixture
 def guard(reward_file):
-    """A guard of the function."""
     with closing(Guard(f"{reward_file}:compute_score", GuardSettings(**SETTINGS))) as guard:
         yield guard
 
 
 @pytest.fixture
 def score_on_a_loop(reward_file):
-    """Return a function that scores responses at once with the coroutine function."""
     name = f"{reward_file}:compute_score_async"
     with closing(Guard(name, GuardSettings(**SETTINGS), is_async=True)) as guard:
 
@@ -115,7 +111,6 @@ def call(response, **others):
 
 
 def check(response, result):
-    """Require the result that a response should get."""
     assert list(result) == list(SETTINGS["keys"])
     timeout, error = BAD.get(response, (0, 0))
     assert (result["timeout"], result["error"]) == (timeout, error), response

@@ -1,7 +1,5 @@
 """`rewardkit guard` tries a reward and writes the file that verl loads."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from contextlib import closing
@@ -37,7 +35,6 @@ def folder(tmp_path):
 
 
 def load(path):
-    """Load a file as verl does, under a name of its own."""
     spec = importlib.util.spec_from_file_location("custom_module", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -45,7 +42,6 @@ def load(path):
 
 
 def test_the_file_scores_with_the_keys_and_the_wrong_score_of_the_trial(cli, folder):
-    """It has the reward's keys, its options, and the score of a wrong response for failures."""
     options = ("--out", "guarded.py", "--set", "bonus=0.5")
     result = cli("guard", "my_reward.py:compute_score", *options, cwd=folder)
     assert result.returncode == 0, result.stderr
@@ -59,7 +55,6 @@ def test_the_file_scores_with_the_keys_and_the_wrong_score_of_the_trial(cli, fol
 
 
 def test_rows_show_the_keys_of_a_reward_that_needs_them(cli, folder):
-    """Without rows that it can score, the keys are not known, and the message says what to do."""
     rewardkit.prep("gsm8k", folder / "rows.parquet", sample=True)
     command = ["guard", "my_reward.py:needs_rows", "--out", "guarded.py"]
     refused = cli(*command, cwd=folder)
@@ -97,7 +92,6 @@ def test_a_failure_never_scores_more_than_a_wrong_response(cli, tmp_path, body, 
 
 
 def test_a_coroutine_function_is_seen(cli, folder):
-    """The file defines a coroutine function for it, and a limit of CPU time is refused."""
     command = ["guard", "my_reward.py:wait", "--out", "guarded.py"]
     result = cli(*command, "--json", cwd=folder)
     assert json.loads(result.stdout)["is_async"] is True
@@ -116,7 +110,6 @@ def test_a_coroutine_function_is_seen(cli, folder):
     ],
 )
 def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, message):
-    """Nothing is written, and the exit code is 2."""
     (folder / "slow.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
     result = cli("guard", *reward.split(), "--out", "guarded.py", cwd=folder)
     assert result.returncode == 2
@@ -126,7 +119,6 @@ def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, messag
 
 
 def test_the_file_is_code_of_literals_only(cli, folder):
-    """Text of an option never becomes code."""
     text = 'x\'"""); import os; os._exit(9)  #'
     setting = f"bonus={json.dumps(text)}"
     options = ("--set", setting, "--keys", "x", "--wrong-score", "0", "--out", "guarded.py")

@@ -1,7 +1,5 @@
 """Rewards that leave a call in an unusual way: what they cost is their own sample."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,7 +70,6 @@ def reward_file(tmp_path):
 
 @pytest.fixture
 def new_guard(reward_file):
-    """A function that returns the guard of a function of the file."""
     guards = []
 
     def new(name, **settings):
@@ -92,7 +89,6 @@ def call(number, response="good", **info):
 
 
 def score_on_a_loop(guard, calls):
-    """Score all calls at once on an event loop."""
 
     async def score_all():
         return await asyncio.gather(*(guard.compute_score_async(**each) for each in calls))

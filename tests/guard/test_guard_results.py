@@ -1,7 +1,5 @@
 """What verl gets from a guarded reward: the same keys for every sample, and finite numbers."""
 
-from __future__ import annotations
-
 from math import inf, isfinite, nan
 
 import numpy as np
@@ -24,7 +22,6 @@ VALUES = NUMBERS | st.text() | st.lists(st.integers()) | st.sampled_from(OTHERS)
     result=st.one_of(VALUES, st.dictionaries(st.text() | st.just("score"), VALUES)),
 )
 def test_any_result_has_the_known_keys_and_finite_numbers_or_is_refused(known, result):
-    """Whatever a reward returns, verl gets the keys that the guard knows, or a failure."""
     keys = default_fields(known)
     read = call_catching(RewardResult.of, result)
     if isinstance(read, Exception):
@@ -43,7 +40,6 @@ def test_any_result_has_the_known_keys_and_finite_numbers_or_is_refused(known, r
 
 @every("result", [0.5, np.float64(0.5), np.array(0.5), {"score": 0.5}])
 def test_a_number_is_the_score_and_its_accuracy(result):
-    """A bare number of any kind is the score, and `acc` if nothing says what is right, as in verl."""
     fixed, problem = verl_fields(RewardResult.of(result).fields, default_fields({}))
     assert fixed == {"score": 0.5, "acc": 0.5, "timeout": 0.0, "error": 0.0}
     assert not problem
@@ -60,7 +56,6 @@ def test_a_number_is_the_score_and_its_accuracy(result):
     ],
 )
 def test_a_part_that_cannot_be_kept_is_named_and_filled(fields, expected, problem):
-    """A part that is missing, new, of another type or not finite never changes the keys."""
     fixed, message = verl_fields(fields, default_fields({"score": 0.0, "form": 0.0}))
     assert expected.items() <= fixed.items()
     assert problem in message
@@ -79,7 +74,6 @@ def test_a_part_that_cannot_be_kept_is_named_and_filled(fields, expected, proble
     ],
 )
 def test_accuracy_says_what_is_right_if_that_is_known(fields, right_score, acc):
-    """A reward's own `acc` is kept; without one it follows from the lowest right score."""
     keys = default_fields(fields)
     assert verl_fields(fields, keys, right_score)[0]["acc"] == acc
 

@@ -1,7 +1,5 @@
 """The circuit breaker trips on broken rewards only, and the training ends with one message."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -23,7 +21,6 @@ def trips(failures, share=0.5):
 
 @given(st.lists(st.booleans(), min_size=1, max_size=3 * WINDOW_CALLS), st.floats(0, 1))
 def test_it_trips_only_on_its_two_rules(failures, share):
-    """Either all first calls failed, or more than the share of one window."""
     windows = [failures[i : i + WINDOW_CALLS] for i in range(0, len(failures), WINDOW_CALLS)]
     full = [window for window in windows if len(window) == WINDOW_CALLS]
     expected = sum(sum(window) > share * WINDOW_CALLS for window in full)

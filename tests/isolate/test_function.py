@@ -17,6 +17,7 @@ from rewardkit.isolate import child_process
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
 from rewardkit.isolate.function import CallError, IsolatedFunction, Reply
 from rewardkit.isolate.serve import Limits
+from tests.processes import has_ended
 from tests.tables import every
 
 ROOT = Path(__file__).parents[2]
@@ -68,22 +69,8 @@ def isolate(tmp_path_factory, monkeypatch):
 
 
 def ask(function, name, argument=None):
-    """Return the value of a call, or what it ended with, as text."""
     outcome = function.call((name, argument))
     return outcome.value if isinstance(outcome, Reply) else f"{type(outcome).__name__}: {outcome}"
-
-
-def has_ended(pid, seconds=60.0):
-    """Return whether a process ends, or becomes a zombie of init, within the given seconds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_values_of_json_make_the_round_trip_unchanged(isolate):

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.scorers.isolated import IsolatedScorer
+from tests.processes import is_running, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,20 +50,6 @@ def processes(folder):
     """Return the processes that the file ran in and that still live."""
     pids = [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
     return [pid for pid in pids if is_running(pid)]
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.mark.parametrize("name", HANGS)

@@ -1,12 +1,11 @@
 """A command leaves no process behind, whether it ends, takes too long or is interrupted."""
 
-from pathlib import Path
-
 import pytest
 
 from rewardkit.isolate import run as run_module
 from rewardkit.isolate.child_process import ChildTimeoutError
 from rewardkit.isolate.run import run
+from tests.processes import is_running
 
 #: It starts a process in a group of its own, which ignores SIGTERM, and passes its input on.
 SCRIPT = "set -m; trap '' TERM; sleep 600 & echo $! > {}/pid; cat; echo problem >&2; {}"
@@ -21,8 +20,7 @@ def start(tmp_path, monkeypatch):
         return run(["bash", "-c", SCRIPT.format(tmp_path, end)], {}, seconds, **options)
 
     yield run_script
-    stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert not is_running((tmp_path / "pid").read_text().strip())
 
 
 def test_a_command_returns_its_output_also_if_it_leaves_a_process_behind(start, tmp_path):
