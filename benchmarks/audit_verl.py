@@ -43,6 +43,7 @@ SCORERS: tuple[tuple[str, str, dict[str, Any], tuple[str, ...]], ...] = (
     ("verl geo3k", f"{THEIRS}:geo3k", {}, ("geometry3k",)),
     ("`geometry3k`", "geometry3k", {}, ("geometry3k",)),
     ("`mcq`", "mcq", {}, ("dianjin-mcq",)),
+    ("`mcq`, mode=letters", "mcq", {"mode": "letters"}, ("dianjin-mcq",)),
     ("`mcq`, mode=dianjin", "mcq", {"mode": "dianjin"}, ("dianjin-mcq",)),
 )
 

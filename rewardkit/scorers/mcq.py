@@ -6,6 +6,7 @@ verl loads this file directly: `rewardkit path mcq --verl` prints the override.
 |---|---|---|
 | `strict` (default) | the last balanced `\boxed{}`, or `<answer>` | sets of letters |
 | `dianjin` | the last `\boxed{...}` of the only `<answer>`, beside only one `<think>` | A-G in it |
+| `letters` | the last `\boxed{...}` anywhere | A-G in it |
 
 `strict` reads letters with any markup and separator (`A+C` too, which the scorer `math` reads as a
 sum). If the row has its options (`extra_info["options"]`, a list of texts or a mapping from letters
@@ -18,12 +19,12 @@ option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing.
 `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
 `本题选B`, `B项正确`. `rewardkit.answers.choices` defines their order.
 
-`dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`), for comparison with runs that use it. It
-has the holes of that rule: every letter A-G in the box counts wherever it stands, so `Apple` is A,
-`None of the Above` is A, `A or B` is AB and `A. ETF基金` is AEF; the box ends at the first brace, so
-`\boxed{\text{B}, C}` is B; small letters, full-width letters and letters from H on are ignored. One hole
-is closed: the original pays any box without such a letter for a gold without one, which is an error in
-the data here.
+`dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`), and `letters` is the same without the
+tags, as scripts made from it have it, for comparison with runs that use them. Both have the holes of
+that rule: every letter A-G in the box counts wherever it stands, so `Apple` is A, `None of the Above`
+is A, `A or B` is AB and `A. ETF基金` is AEF; the box ends at the first brace, so `\boxed{\text{B}, C}`
+is B; small letters, full-width letters and letters from H on are ignored. One hole is closed: the
+original pays any box without such a letter for a gold without one, which is an error in the data here.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ def score(
     *,
     partial: bool = False,
     final_letter: bool = False,
-    mode: Literal["strict", "dianjin"] = "strict",
+    mode: Literal["strict", "dianjin", "letters"] = "strict",
 ) -> Score:
     """Judge a response by the set of letters it picks.
 
@@ -61,7 +62,7 @@ def score(
             otherwise 0. A wrong letter never pays, so picking all letters does not.
         final_letter: also read the response's own words, such as `The answer is (B)` and `答案：AC`,
             if no box and no `<answer>` has a choice.
-        mode: `strict` or `dianjin`; the other options apply only to `strict`.
+        mode: `strict`, `dianjin` or `letters`; the other options apply only to `strict`.
 
     Returns:
         1.0 if correct, otherwise 0.0 or the part that `partial` pays. `pred` has the letters in
@@ -127,11 +128,13 @@ def _is_option_letter(letter: str, options: Any) -> bool:
 
 def _score_dianjin(response: str, ground_truth: str, mode: str) -> Score:
     """Judge a response by DianJin's rule, whose box ends at the first brace."""
-    if mode != "dianjin":
+    if mode not in ("dianjin", "letters"):
         raise invalid_value_error(score, "mode", mode)
-    answers = texts_between(response, "<answer>", "</answer>")
-    is_tagged = len(answers) == 1 == len(texts_between(response, "<think>", "</think>"))
-    boxes = texts_between(answers[0], "\\boxed{", "}") if is_tagged else []
+    if mode == "dianjin":
+        answers = texts_between(response, "<answer>", "</answer>")
+        is_tagged = len(answers) == 1 == len(texts_between(response, "<think>", "</think>"))
+        response = answers[0] if is_tagged else ""
+    boxes = texts_between(response, "\\boxed{", "}")
     gold, pred = _dianjin_letters(ground_truth), _dianjin_letters(boxes[-1] if boxes else "")
     if not gold:
         return Score.wrong(pred, Status.BAD_GROUND_TRUTH)

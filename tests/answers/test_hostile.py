@@ -19,7 +19,7 @@ SCORERS = {
     "math": (math.score, {}), "mcq": (mcq.score, {}),
     "mcq-final-letter": (mcq.score, {"final_letter": True}),
     "mcq-dianjin": (mcq.score, {"mode": "dianjin"}),
-    "gsm8k": (gsm8k.score, {}),
+    "mcq-letters": (mcq.score, {"mode": "letters"}), "gsm8k": (gsm8k.score, {}),
     "gsm8k-flexible": (gsm8k.score, {"method": "flexible"}),
     "gsm8k-robust": (gsm8k.score, {"method": "robust"}), "math_dapo": (math_dapo.score, {}),
     "math_dapo-strict-box": (math_dapo.score, {"strict_box": True}),

@@ -28,6 +28,7 @@ SCORERS = [
     ("math_dapo", {"mode": "robust"}, "18", "Answer: 18"),
     ("geometry3k", {}, "18", r"<think></think>\boxed{18}"),
     ("mcq", {}, "B", r"\boxed{B}"),
+    ("mcq", {"mode": "letters"}, "AC", r"\boxed{AC}"),
     ("mcq", {"mode": "dianjin"}, "B", r"<think>.</think><answer>\boxed{B}</answer>"),
 ]
 #: Forms of a missing gold in data files.

@@ -42,7 +42,7 @@ def test_a_scorer_file_has_a_spec_no_class_and_what_pickles(name):
 
 
 def test_auto_accepts_exactly_the_options_of_our_scorers():
-    options = {"method": "robust", "mode": "dianjin", "strict_box": True, "partial": False}
+    options = {"method": "robust", "mode": "letters", "strict_box": True, "partial": False}
     for option, value in {**options, "format_weight": 1, "seconds": 2}.items():
         load_scorer("auto", **{option: value})
     for name in ("auto", "gsm8k"):

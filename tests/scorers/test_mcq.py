@@ -91,6 +91,7 @@ def tagged_answer(box):
 )
 def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred):
     assert score(tagged_answer(box), gold, mode="dianjin")[:3] == (1.0, True, pred)
+    assert score(box, gold, mode="letters")[:3] == (1.0, True, pred)
 
 
 @every(
@@ -98,12 +99,14 @@ def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred
     [
         (r"\boxed{A}", "AC", "A", WRONG),
         (r"\boxed{}", "A", "", UNREAD),
+        ("A", "A", "", NONE),
         (r"\boxed{A}", "H", "A", BAD),
+        ("A", "", "", BAD),
         (r"\boxed{A} \boxed{G}", "G", "G", RIGHT),
     ],
 )
 def test_the_letter_rule_has_the_same_statuses(response, gold, pred, status):
-    assert score(tagged_answer(response), gold, mode="dianjin")[2:] == (pred, status)
+    assert score(response, gold, mode="letters")[2:] == (pred, status)
 
 
 @every(
@@ -121,7 +124,7 @@ def test_dianjin_mode_requires_one_think_and_one_answer_with_a_box(response):
 
 
 @pytest.mark.parametrize("gold", ["", "H", "none"])
-@pytest.mark.parametrize("mode", ["strict", "dianjin"])
+@pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 def test_a_gold_without_letters_never_pays(mode, gold):
     for box in (r"\boxed{}", r"\boxed{x}", rf"\boxed{{{gold}}}"):
         result = score(tagged_answer(box), gold, {"options": ["x", "y"]}, mode=mode)
@@ -156,7 +159,7 @@ def test_dianjin_mode_scores_as_the_official_rule(prefix, box, gold):
         assert score(response, gold, mode="dianjin").score == official(response, gold)
 
 
-@pytest.mark.parametrize("mode", ["strict", "dianjin"])
+@pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 @given(response=st.text(), gold=st.text(), flag=st.booleans())
 def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(mode, response, gold, flag):
     for text in (response, tagged_answer(rf"\boxed{{{response}}}")):

@@ -48,7 +48,7 @@ WRONG = [
     ("judge", "temperature", -1, "give a number from 0 to 10."),
     *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
-    ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin."),
+    ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),
 ]
 
 
@@ -94,9 +94,9 @@ def test_every_option_of_every_scorer_says_which_values_it_takes(scorer):
 
 def test_auto_passes_a_value_to_the_scorers_that_accept_it():
     """A mixture: `mode=robust` is for math_dapo's rows, and mcq's rows keep their own mode."""
-    assert auto.score(r"\boxed{B}", "B", {"scorer": "mcq"}, mode="robust").correct
-    assert auto.compute_score("cflue", r"\boxed{B}", "B", {}, mode="robust")["acc"] == 1.0
-    assert auto.compute_score("cflue", r"\boxed{B}", "B", {}, mode="dianjin")["acc"] == 0.0
+    for mode in ("robust", "letters"):
+        assert auto.score(r"\boxed{B}", "B", {"scorer": "mcq"}, mode=mode).correct
+        assert auto.compute_score("cflue", r"\boxed{B}", "B", {}, mode=mode)["acc"] == 1.0
     assert auto.score("Answer: 34.0", "34", {"scorer": "math_dapo"}, mode="robust").correct
     assert own_options(load_scorer("math"), {"method": "strict"}) == {}
     assert own_options(load_scorer("math"), {"unknown": 1}) == {"unknown": 1}
