@@ -53,6 +53,11 @@ def percentage(part: int, whole: int) -> str:
     return f"{percent:.1f}%"
 
 
+def count_of(part: int, whole: int) -> str:
+    """Return a count with its percentage of a whole: `3 (12.0%)`."""
+    return f"{part:,} ({percentage(part, whole)})"
+
+
 def text_width(text: str) -> int:
     """Return the columns that a line takes in a terminal; a Chinese character takes two."""
     if text.isascii():

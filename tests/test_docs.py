@@ -356,7 +356,7 @@ def chinese_texts():
     """Yield (name, text) of the Chinese pages without code, and of the files of Chinese messages."""
     for page in [page for page in PAGES if page.name.endswith(".zh-CN.md")]:
         yield page.name, BLOCK.sub("", page.read_text(encoding="utf-8"))
-    for folder in ("cli/shared", "glossary", "trainlog"):
+    for folder in ("glossary", "trainlog"):
         for file in (ROOT / "rewardkit" / folder).glob("*.yaml"):
             yield file.name, file.read_text(encoding="utf-8")
 

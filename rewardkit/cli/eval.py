@@ -16,7 +16,6 @@ import typer
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
     activity,
-    as_share,
     print_json,
     print_table,
     prints_to_stderr,
@@ -30,7 +29,7 @@ from rewardkit.cli.shared.options import argument, bundled, complete_sets, examp
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
 from rewardkit.table import Table
-from rewardkit.text import printable
+from rewardkit.text import count_of, printable
 
 if TYPE_CHECKING:
     from rewardkit.evaluate.evaluation import EvaluationReport
@@ -407,8 +406,8 @@ def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
         str(least) if least == most else f"{least} to {most}",
         f"{group['mean']['value']:.1%}",
         f"{low:.1%} to {high:.1%}",
-        "unknown" if is_unknown else as_share(group["truncated"]["n"], responses),
-        as_share(group["no_answer"]["n"], responses),
+        "unknown" if is_unknown else count_of(group["truncated"]["n"], responses),
+        count_of(group["no_answer"]["n"], responses),
         f"{lengths['mean']:,.0f}" if lengths["known"] else "unknown",
     )
 

@@ -11,7 +11,6 @@ import typer
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import (
-    as_share,
     echo,
     print_json,
     print_table,
@@ -23,6 +22,7 @@ from rewardkit.cli.shared.console import (
 from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, UsageError
 from rewardkit.table import Table
+from rewardkit.text import count_of
 
 if TYPE_CHECKING:
     from rewardkit.responses.compare import CompareReport
@@ -201,7 +201,7 @@ def _row(name: str, tally: Tally) -> tuple[Any, ...]:
     return (
         name,
         f"{tally.n:,}",
-        as_share(tally.correct, tally.n) if is_known else "not known",
+        count_of(tally.correct, tally.n) if is_known else "not known",
         f"{summary['mean_score']:.4f}",
         f"{low:.1%} to {high:.1%}" if is_known else "",
         f"{summary['no_answer']:.1%}",
@@ -253,7 +253,7 @@ def _print_comparison(report: CompareReport) -> None:
         echo(f"{report.name}: no sample was judged by both")
         return
     echo(f"{report.name}: {report.judged:,} samples judged by both")
-    counts = [as_share(report.outcomes[pair], report.judged) for pair in PAIRS]
+    counts = [count_of(report.outcomes[pair], report.judged) for pair in PAIRS]
     cells = [("A correct", *counts[:2]), ("A wrong", *counts[2:])]
     print_table(Table(("", "B correct", "B wrong"), cells))
     print_table(report.scorer_table())

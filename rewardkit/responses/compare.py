@@ -30,7 +30,7 @@ from rewardkit.responses.score import ScoringPlan, call_plan, loaded_plan, plan_
 from rewardkit.scorers.base import NO_VERDICT, NoVerdictError, Score, Status, error_line
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
 from rewardkit.table import Table
-from rewardkit.text import percentage, sentence
+from rewardkit.text import count_of, percentage, sentence
 
 #: The pred of a response without an answer, in verl's `math_dapo`.
 INVALID_PRED = "[INVALID]"
@@ -212,7 +212,7 @@ class CompareReport:
         rows = [
             (
                 f"{letter}: {side.scorer}",
-                f"{side.right:,} ({percentage(side.right, self.judged)})",
+                count_of(side.right, self.judged),
                 f"{side.score_sum / max(self.judged, 1):.4f}",
                 f"{side.failed:,}",
             )

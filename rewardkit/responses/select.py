@@ -28,7 +28,7 @@ from rewardkit.responses.matching import INDEX_ALONE, Match, TrainIndex, index_p
 from rewardkit.responses.samples import USUAL_NAMES, FieldNames, Sample, read_scores
 from rewardkit.row import BATCH_ROWS, IMAGES, open_parquet, python_rows
 from rewardkit.scorers.base import Score, Status
-from rewardkit.text import percentage
+from rewardkit.text import count_of, percentage
 
 #: Unusable rows that a report lists; all are counted.
 MAX_EXAMPLES = 3
@@ -188,10 +188,7 @@ class SelectReport(JoinReport):
         groups = f"groups without a gradient: {flat:,} of {n:,} ({percentage(flat, n)})"
         action = "kept" if self.wanted.unseen else "dropped"
         return [
-            *(
-                f"dropped, {why}: {n:,} ({percentage(n, self.rows)})"
-                for why, n in self.dropped.items()
-            ),
+            *(f"dropped, {why}: {count_of(n, self.rows)}" for why, n in self.dropped.items()),
             f"rows without responses: {self.unseen:,}, with too few: {self.few:,} (both {action})",
             *super().lines(),
             f"{groups}; a group is the responses to one prompt at one step, two or more",

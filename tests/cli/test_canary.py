@@ -132,13 +132,13 @@ def folder(run, tmp_path):
     return tmp_path
 
 
-def leaks(folder, done):
+def leaks(folder, done, inputs=FILES):
     """Return where a planted secret is: in a stream, or in a file that is not an input."""
     streams = {"stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name not in FILES and path.suffix != ".pyc"
+        if path.is_file() and path.name not in inputs and path.suffix != ".pyc"
     }
     return [
         f"{name}: {text[max(text.find(secret) - 60, 0) :][:120]!r}"

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from tests.cli.test_canary import CANARY, leaks
 from tests.cli.test_cli import assert_failure
 
-CANARY = "Zq7canaryValue42"
 #: Targets; those whose files differ most are tested in every run.
 TARGETS = [
     *("local", "kuberay"),
@@ -67,13 +67,6 @@ def recipe(tmp_path):
         return "my.yaml"
 
     return write
-
-
-def leaks(tmp_path, done, inputs=()):
-    """Return the streams and files that contain the canary, except the command's inputs."""
-    streams = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
-    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in inputs]
-    return streams + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("target", TARGETS)

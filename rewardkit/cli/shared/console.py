@@ -77,11 +77,6 @@ def warn(message: str) -> None:
     sys.stderr.write(f"{printable(message)}\n")
 
 
-def as_share(part: int, whole: int) -> str:
-    """Return a count with its share of a whole: `3 (12.0 %)`."""
-    return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
-
-
 @contextmanager
 def prints_to_stderr() -> Iterator[None]:
     """Send what user code prints to stderr while the block runs, so that stdout has results only."""
