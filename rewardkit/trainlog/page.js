@@ -34,9 +34,9 @@ const number = (value) => {
   return String(Number(value.toPrecision(4)));
 };
 
-/* Places of a run's steps on the axis. */
-const places = data.runs.map((run) => run.hours && new Map(run.hours.steps.map((s, i) => [s, run.hours.at[i]])));
-const place = (run, step) => (state.x === "hours" && places[run] ? places[run].get(step) ?? null : step);
+/* Hours of the steps of a run, and where a step is on the axis. */
+const hours = data.runs.map((run) => run.hours && new Map(run.hours.steps.map((s, i) => [s, run.hours.at[i]])));
+const onAxis = (run, step) => (state.x === "hours" && hours[run] ? hours[run].get(step) ?? null : step);
 
 function smoothed(values, window) {
   if (window <= 1) return values;
@@ -81,7 +81,7 @@ function path(points, x, y) {
 
 /* From the first step of the visible runs to the last: all charts share one axis. */
 function range() {
-  const ends = data.runs.flatMap((run, i) => (state.hidden.has(i) ? [] : run.ends.map((step) => place(i, step))));
+  const ends = data.runs.flatMap((run, i) => (state.hidden.has(i) ? [] : run.ends.map((step) => onAxis(i, step))));
   return ends.filter((end) => end !== null);
 }
 
@@ -94,7 +94,7 @@ function visible(chart) {
       best: curve.best,
       best_text: curve.best_text,
       steps: curve.steps,
-      at: curve.steps.map((step) => place(curve.run, step)),
+      at: curve.steps.map((step) => onAxis(curve.run, step)),
       raw: curve.values,
       smooth: smoothed(curve.values, curve.values.length < data.smoothed ? 1 : state.window),
     }));
@@ -156,7 +156,7 @@ function axes(svg, x, y, width) {
 }
 
 function shade(svg, mark, x) {
-  const [a, b] = [place(mark.run, mark.first), place(mark.run, mark.last)];
+  const [a, b] = [onAxis(mark.run, mark.first), onAxis(mark.run, mark.last)];
   if (a === null || b === null) return;
   const start = Math.max(x(a), MARGIN.left);
   const box = { x: start, width: Math.max(x(b) - start, 2), y: MARGIN.top, height: HEIGHT - MARGIN.top - MARGIN.bottom };
@@ -205,9 +205,9 @@ function point(event, svg, cross, figure, curves, x, y) {
     if (best < 0) continue;
     const value = curve.raw[best];
     const { name, colour } = data.runs[curve.run];
-    const place_ = state.x === "hours" ? `${number(curve.at[best])} h, ` : "";
+    const hour = state.x === "hours" ? `${number(curve.at[best])} h, ` : "";
     const who = data.runs.length > 1 ? `${name}, ` : "";
-    texts.push(`${who}${place_}${words.step} ${curve.steps[best]}: ${value === null ? "NaN" : number(value)}`);
+    texts.push(`${who}${hour}${words.step} ${curve.steps[best]}: ${value === null ? "NaN" : number(value)}`);
     const across = x(curve.at[best]);
     cross.append(shape("line", { x1: across, x2: across, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
     if (value !== null) cross.append(shape("circle", { cx: across, cy: y(value), r: 4, fill: colour }));

@@ -77,11 +77,13 @@ def test_every_adversarial_response_and_gold_is_judged_in_time(shared, name):
 
 def test_every_answer_at_the_limits_is_compared_in_time():
     for text in HAND_MADE:
-        for other in ("5", "x", "x+5", "(0,1)", r"\{1,2\}", "y=x", text + " "):
+        for other in ("5", "x", "x+5", r"50\%", "(0,1)", r"\{1,2\}", "y=x", text + " "):
             for pair in ((text, other), (other, text)):
                 verdict, seconds = cpu(compare, *pair)
                 assert verdict.outcome in ("equal", "different", "ambiguous", "unreadable")
                 assert seconds < BOUND, (text[:80], other[:80])
+                for response in (rf"\boxed{{{pair[0]}}}", pair[0]):
+                    is_judged_in_time("math", response, pair[1])
 
 
 def test_wrong_adversarial_answers_are_wrong(shared):
@@ -113,6 +115,13 @@ HAND_MADE = [
     r"10^{300}" * 70, r"(x+y)^{1000}", r"(x^{1000})^{1000}", r"\binom{1000}{500}", "170!+1", "171!+1",
     "9" * 256, "0." + "3" * 250, "1," * 290 + "1", r"\begin{pmatrix}" + "&".join("x" * 250) + r"\end{pmatrix}",
     r"\lfloor 10^{15} \rfloor", r"\gcd(10^{14}, 10^{13})", "f(" * 39 + "x" + ")" * 39, "|" * 30 + "x" + "|" * 30,
+    # these once hung or raised
+    r"\sqrt" * 300 + "2", r"\frac1" * 290 + "2", r"\log_" * 290 + "2 x", "5" + "!" * 590 + "+1",
+    "5" + "%" * 590 + "+1", "-" * 600 + "1", "+" * 600 + "1",
+    r"\begin{pmatrix}x&y\\y&x\end{pmatrix}" * 16,
+    r"\begin{pmatrix}\end{pmatrix}+\begin{pmatrix}\end{pmatrix}", "1e9999万", r"5^\circ 1e9999'",
+    "F_\ud800", "111," * 499 + "1", "1" + " " * 4000 + "x", r"\circ^" + " " * 4000 + "x",
+    "ab " * 1000 + "\\", "\\boxed" * 333, "\\" * 40_000, "x" + "\\" * 40_000,
 ]  # fmt: skip
 
 

@@ -57,6 +57,8 @@ def write_lines(tmp_path, records, name="r.jsonl"):
 def test_each_response_is_judged_with_the_row_that_it_answers(program, parquet, tmp_path):
     file, out = write_lines(tmp_path, FILES[program]), tmp_path / "out.jsonl"
     report = evaluate_responses(parquet(ROWS), [str(file)], out)
+    with pytest.raises(OutputError, match="--overwrite"):
+        evaluate_responses(parquet(ROWS), [str(file)], out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert all(line["acc"] == (line["response"] != "#### 5") for line in lines)
     assert [line["ground_truth"] for line in lines if line["acc"]] == [
@@ -66,16 +68,6 @@ def test_each_response_is_judged_with_the_row_that_it_answers(program, parquet, 
     total = report.summary()["total"]
     assert total["pass@k"]["2"]["value"] == 1
     assert total["finish_reason_unknown"] == (0 if program == "batch" else 2 * ROWS)
-
-
-def test_result_files_can_be_judged_again(serve, generate, parquet, tmp_path):
-    with serve() as server:
-        report, _ = generate(server, rows=5, n=3)
-    rows, out = tmp_path / "test.parquet", tmp_path / "again.jsonl"
-    again = evaluate_responses(rows, [str(tmp_path / "m.jsonl")], out)
-    assert again.metrics.summary() == report.metrics.summary()
-    with pytest.raises(OutputError, match="--overwrite"):
-        evaluate_responses(rows, [str(tmp_path / "m.jsonl")], out)
 
 
 def test_unmatched_records_are_reported_and_not_counted(parquet, tmp_path):

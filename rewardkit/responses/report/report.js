@@ -69,17 +69,17 @@ async function response(i) {
   const record = (await records(Math.floor(i / size)))[i % size].split(FIELD);
   const own = Object.fromEntries(FIELDS.map((name, at) => [name, record[at]]));
   const formulas = JSON.parse((await records(Math.floor(i / size), "formulas"))[i % size] ?? "[]");
-  own.formulas = Object.fromEntries(FORMULA_FIELDS.map((name, at) => [name, places(formulas[at] ?? [])]));
+  own.formulas = Object.fromEntries(FORMULA_FIELDS.map((name, at) => [name, withOffsets(formulas[at] ?? [])]));
   return own;
 }
 
-/* Formulas with their places in the text instead of distances. */
-function places(formulas) {
-  let place = 0;
+/* Formulas with their offsets in the text instead of distances. */
+function withOffsets(formulas) {
+  let offset = 0;
   return formulas.map(([gap, length, isDisplay, ...pieces]) => {
-    const start = place + gap;
-    place = start + length;
-    return { start, end: place, isDisplay, pieces };
+    const start = offset + gap;
+    offset = start + length;
+    return { start, end: offset, isDisplay, pieces };
   });
 }
 
@@ -204,10 +204,10 @@ function draw() {
   const count = Math.ceil(list.clientHeight / height) + 8;
   while (pool.length < count) pool.push(sheet.appendChild(item()));
   for (const [at, row] of pool.entries()) {
-    // A row keeps its element while it is visible: each place has one of the pool.
-    const place = first + ((((at - first) % pool.length) + pool.length) % pool.length);
-    row.hidden = place >= shown.order.length;
-    if (!row.hidden) fill(row, place);
+    // A row keeps its element while it is visible: each position has one of the pool.
+    const position = first + ((((at - first) % pool.length) + pool.length) % pool.length);
+    row.hidden = position >= shown.order.length;
+    if (!row.hidden) fill(row, position);
   }
 }
 
@@ -219,17 +219,17 @@ function item() {
     const line = row.appendChild(element("div"));
     for (const name of names) line.append(element("span", name));
   }
-  row.addEventListener("click", () => open(Number(row.dataset.place)));
+  row.addEventListener("click", () => open(Number(row.dataset.position)));
   return row;
 }
 
-function fill(row, place) {
-  const i = shown.order[place];
+function fill(row, position) {
+  const i = shown.order[position];
   const [status, score, answer, length] = row.firstElementChild.children;
-  row.style.top = `${place * height}px`;
-  row.dataset.place = place;
-  row.setAttribute("aria-selected", place === shown.at);
-  row.setAttribute("aria-posinset", place + 1);
+  row.style.top = `${position * height}px`;
+  row.dataset.position = position;
+  row.setAttribute("aria-selected", position === shown.at);
+  row.setAttribute("aria-posinset", position + 1);
   row.setAttribute("aria-setsize", shown.order.length);
   status.className = `status ${index.status[i]}`;
   status.textContent = index.status[i].replaceAll("_", " ");
@@ -241,15 +241,15 @@ function fill(row, place) {
 
 /* One response */
 
-async function open(place) {
-  const i = shown.order[place];
+async function open(position) {
+  const i = shown.order[position];
   if (i === undefined) return;
-  shown.at = place;
-  const top = place * height;
+  shown.at = position;
+  const top = position * height;
   if (top < list.scrollTop) list.scrollTop = top;
   if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
   draw();
-  const row = pool.find((each) => !each.hidden && Number(each.dataset.place) === place);
+  const row = pool.find((each) => !each.hidden && Number(each.dataset.position) === position);
   if (row) list.setAttribute("aria-activedescendant", row.id);
   const own = await response(i);
   if (shown.order[shown.at] === i) show(i, own);
