@@ -19,12 +19,7 @@ from rewardkit.scorers.base import as_text, failure_result
 def _reward(
     scorer: SampleScorer, queries: Sequence[Any], prompts: Sequence[Any], labels: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return what OpenRLHF reads of a batch of n responses.
-
-    Returns:
-        Float tensors of shape (n,): `rewards`, `scores` (1.0 if correct, for the dynamic filter),
-        and one for each flag in `extra_logs`.
-    """
+    """Return tensors: `rewards`, `scores` (1.0 if correct, for the dynamic filter) and `extra_logs`."""
     import torch
 
     results = []

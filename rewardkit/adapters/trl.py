@@ -16,13 +16,7 @@ from rewardkit.adapters.common import COLUMNS, FLAGS, SampleScorer, reward_maker
 
 
 def _reward(scorer: SampleScorer, completions: Sequence[Any], **columns: Any) -> list[float | None]:
-    """Return the rewards of a batch; None for rows with a fault in the data. Logs the flags.
-
-    Args:
-        scorer: the scorer.
-        completions: strings, or lists of messages if the prompts are chats.
-        columns: the columns of the data, `prompts`, and TRL's `log_metric` and `log_extra`.
-    """
+    """Return the rewards of a batch; None for rows with a fault in the data. Logs the flags."""
     rows = {name: columns[name] for name in COLUMNS if name in columns}
     results = [
         scorer(completion, {name: values[i] for name, values in rows.items()})

@@ -65,11 +65,7 @@ class JudgeServer:
         self._schema_errors = 0
 
     async def model(self) -> str:
-        """Return the model's name, which the server is asked for once if it is not set.
-
-        Raises:
-            SourceError: the server has no list of models, or not exactly one.
-        """
+        """Return the model's name, which the server is asked for once if it is not set."""
         async with self._lock:
             if self._model:
                 return self._model
@@ -87,11 +83,7 @@ class JudgeServer:
             return self._model
 
     async def ask(self, body: Mapping[str, Any], schema: Mapping[str, Any]) -> CompletionReply:
-        """Send a request with the schema of its reply, or without if the server refuses schemas.
-
-        Raises:
-            TryAgainError, PromptRefusedError, SourceError: see `ModelClient.ask`.
-        """
+        """Send a request with the schema of its reply, or without if the server refuses schemas."""
         takes_schema = self._takes_schema  # it changes while this request waits
         if takes_schema is False:
             return await self._client.ask(body)

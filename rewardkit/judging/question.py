@@ -33,14 +33,9 @@ class JudgeSettings(SimpleNamespace):
 
 
 class JudgeQuestion(NamedTuple):
-    """A sample as its judge sees it.
+    """A sample as its judge sees it: the question and the gold, or "", and what is judged.
 
-    Attributes:
-        settings: the judge.
-        question: the question of the row; "" if it is unknown.
-        gold: the reference answer; "" if the rubric does not use it.
-        response: the part of the response that is judged.
-        pred: the final answer of the response, by which verl counts votes.
+    `pred` is the final answer of the response, by which verl counts votes.
     """
 
     settings: JudgeSettings
@@ -54,16 +49,8 @@ class JudgeQuestion(NamedTuple):
 class Judgement:
     """What came of asking a judge about one response.
 
-    Attributes:
-        outcome: `verdict`; `failed` without a readable verdict; `timeout`; or `over_budget`.
-        verdict: the verdict, if there is one.
-        message: why there is none.
-        prompt: the messages that the judge got.
-        reply: the judge's reply, or the last one of several.
-        is_cached: the verdict is from the cache or from another sample's request.
-        seconds: seconds that the requests took.
-        prompt_tokens: tokens of the prompts.
-        reply_tokens: tokens of the replies.
+    `message` says why there is no verdict; `reply` is the last one of several. A verdict that `is_cached`
+    is from the cache or from another sample's request.
     """
 
     outcome: Literal["verdict", "failed", "timeout", "over_budget"]

@@ -26,12 +26,7 @@ class VerdictError(ValueError):
 
 @dataclass(frozen=True)
 class JudgeVerdict:
-    """What a judge decided.
-
-    Attributes:
-        grades: the value of each key of the rubric: `yes` or `no`, or a grade of each criterion.
-        reason: the judge's reason; "" without one.
-    """
+    """What a judge decided: `yes` or `no`, or a grade of each criterion, and its reason or ""."""
 
     grades: Mapping[str, str | int]
     reason: str = ""

@@ -59,13 +59,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class CompletionReply:
-    """The choices of a reply, which may be fewer than requested, and their tokens if known.
-
-    Attributes:
-        choices: the responses.
-        tokens: tokens of all responses together; None if unknown.
-        prompt_tokens: tokens of the prompt; None if unknown.
-    """
+    """The choices of a reply, which may be fewer than requested, and their tokens if known."""
 
     choices: tuple[Choice, ...]
     tokens: int | None

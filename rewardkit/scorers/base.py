@@ -60,13 +60,9 @@ NO_VERDICT = "which of its scores is right is not known; name it with --right-sc
 
 
 class NoVerdictError(RuntimeError):
-    """A scorer produced no score, for another reason than an exception that it raised.
+    """A scorer produced no score, for another reason than an exception that it raised."""
 
-    Attributes:
-        description: what the scorer did, in two or three words, for tables.
-        status: the status of the response.
-    """
-
+    #: What the scorer did, in two or three words, for tables.
     description = "produced no score"
     status = Status.FAILED
 
@@ -166,14 +162,8 @@ def verl_result(
 ) -> dict[str, float | str]:
     """Score one sample for verl. Never raises: a failure counts as wrong, sets `error`, and is logged.
 
-    Args:
-        scorer: the scorer.
-        data_source: the `data_source` of the row, for the log.
-        solution_str: the response.
-        ground_truth: the gold answer: text, a number, or a list or an array with one of them.
-        extra_info: the row's other fields; anything but a mapping counts as absent.
-        kwargs: the other keyword arguments of verl: options of the scorer (`reward_kwargs`) and
-            verl's own; `record` names a folder in which the result is recorded.
+    `kwargs` are options of the scorer (`reward_kwargs`) and verl's own; `record` names a folder in which
+    the result is recorded. `extra_info` counts as absent if it is not a mapping.
 
     Returns:
         The same keys for every input: `score`, `acc` (1.0 or 0.0), `pred` (text, so that verl

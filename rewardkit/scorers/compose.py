@@ -125,13 +125,7 @@ class RewardYaml(BaseModel):
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a reward.
-
-    Attributes:
-        name: the key of its contribution in verl's log.
-        weight: the factor of its value.
-        value: `value(score, response) -> float`.
-    """
+    """One part of a reward: the key of its contribution in verl's log, its weight and its value."""
 
     name: str
     weight: float
@@ -381,12 +375,7 @@ def _verl_function(scorer: Scorer) -> Callable[..., Any] | None:
 
 
 def build(spec: Any, *, where: str = "reward", load: Callable[..., Scorer] = load_scorer) -> Reward:
-    """Return the reward in a mapping of the YAML's form.
-
-    Args:
-        spec: the mapping.
-        where: its place, for messages.
-        load: returns the scorer with a name and options.
+    """Return the reward in a mapping of the YAML's form; `where` is its place, for messages.
 
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.

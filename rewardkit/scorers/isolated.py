@@ -73,11 +73,7 @@ class ScorerTimeoutError(NoVerdictError):
 
 
 class IsolatedScorer:
-    """A scorer in a process of its own, called like any other. `close` ends the process.
-
-    Attributes:
-        rule: which of its results are right; None before it is learned.
-    """
+    """A scorer in a process of its own, called like any other. `close` ends the process."""
 
     def __init__(
         self,
@@ -87,13 +83,9 @@ class IsolatedScorer:
         load_seconds: float = LOAD_TIMEOUT_SECONDS,
         workers: int = 1,
     ) -> None:
-        """Load the scorer in its process.
-
-        Raises:
-            UsageError: it does not load.
-        """
+        """Load the scorer in its process. Raises `UsageError` if it does not load."""
         self.name, self.seconds = name, seconds
-        self.rule: RightRule | None = None
+        self.rule: RightRule | None = None  # which of its results are right, once that is learned
         self._failures, self._has_replied = 0, False
         limits = Limits(seconds=seconds, load_seconds=load_seconds, workers=workers)
         self._function = IsolatedFunction(load_isolated, (name, dict(options)), name, limits)
@@ -277,10 +269,6 @@ def scorer_summary(name: str, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> str
 
 
 def require_scorer_loads(name: str, options: Mapping[str, Any], load_seconds: float) -> None:
-    """Load a scorer as `start_scorer` does, only to see that it loads and takes its options.
-
-    Raises:
-        UsageError: the scorer does not exist, cannot be loaded or refuses an option.
-    """
+    """Load a scorer as `start_scorer` does, only to see that it loads and takes its options."""
     with open_scorer(name, options, load_seconds=load_seconds):
         pass
