@@ -11,11 +11,6 @@ def test_the_scorer_named_by_a_row_overrides_its_data_source():
     assert auto.compute_score("openai/gsm8k", "#### 5", "5", None)["score"] == 1.0
 
 
-def test_options_reach_the_chosen_scorer():
-    assert auto.compute_score("openai/gsm8k", "#### $5", "5", {}, method="robust")["score"] == 1.0
-    assert auto.score("#### $5", "5", {"scorer": "gsm8k"}, method="robust").correct
-
-
 def test_a_row_that_names_a_file_or_an_unregistered_scorer_is_an_error_and_runs_nothing(tmp_path):
     (tmp_path / "evil.py").write_text("open(__file__ + '.ran', 'w')\ndef score(*_): pass\n")
     for scorer in ("nope", "auto", "os:system", f"{tmp_path}/evil.py:score"):

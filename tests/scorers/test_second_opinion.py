@@ -129,17 +129,6 @@ def test_every_sample_has_the_same_keys_and_both_ways_agree(status, opinion, ask
     assert all(type(value) is float for key, value in now.items() if key != "pred")
 
 
-@given(response=st.text(), gold=st.text())
-def test_no_text_makes_it_raise_and_qa_may_be_the_second(response, gold):
-    """Any scorer may be the second one."""
-    spec = {"scorer": "math", "second": "qa", "ask": "wrong", "parts": {"correct": 1.0}}
-    result = build(spec).compute_score("s", response, gold)
-    if build(spec | {"ask": "never"}).compute_score("s", response, gold)["acc"]:
-        assert result["second_asked"] == 0.0
-    if not response.strip():
-        assert result["second_asked"] == 0.0
-
-
 def test_a_user_s_own_judge_is_awaited_at_the_same_time_as_others(tmp_path):
     """The file's function for verl is async where the judge's is; a hundred calls wait together."""
     (tmp_path / "my_judge.py").write_text(
