@@ -160,8 +160,10 @@ def write_rows(
     batches = batched(rows, BATCH_ROWS)
     if schema is None:
         first = next(batches, [])
+        infos = [row.get("extra_info") or {} for row in first]
+        kinds = {n: value_type(pa.array([i.get(n) for i in infos]).type) for n in TURN_FIELDS}
         schema = row_schema(
-            _turn_types(first),
+            {name: kind for name, kind in kinds.items() if kind is not None},
             agent_name=any(row.get(AGENT_NAME.name) for row in first),
             images=any(IMAGES.name in row for row in first),
         )
@@ -192,12 +194,6 @@ def write_rows(
         if group:
             writer.write_table(pa.Table.from_batches(group))
     return written
-
-
-def _turn_types(rows: Sequence[Row]) -> dict[str, pa.DataType]:
-    infos = [row.get("extra_info") or {} for row in rows]
-    types = {n: value_type(pa.array([i.get(n) for i in infos]).type) for n in TURN_FIELDS}
-    return {name: kind for name, kind in types.items() if kind is not None}
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -352,15 +352,12 @@ def _next_element(text: str, start: int) -> tuple[Any, str, int]:
 
 def _text_fault(file: Path) -> str:
     """Return why a file is not UTF-8 text; "" if it is, compressed, or Arrow."""
-    return "" if _is_compressed(file) or row_suffix(file) == ".arrow" else text_fault(file)
-
-
-def _is_compressed(file: Path) -> bool:
-    return file.suffix.lower() in COMPRESSIONS
+    is_text = file.suffix.lower() not in (*COMPRESSIONS, ".arrow")
+    return text_fault(file) if is_text else ""
 
 
 def _open(file: Path) -> io.BufferedReader:
-    if _is_compressed(file):
+    if file.suffix.lower() in COMPRESSIONS:
         # Arrow decompresses in pieces, so that a line's limit holds for any content
         return io.BufferedReader(pa.input_stream(str(file)))
     return file.open("rb")

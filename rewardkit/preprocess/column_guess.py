@@ -189,7 +189,11 @@ def column_notes(
         for path, column in _columns(rows).items()
         if _is_text(path, column)
     )
-    unread = [path for path in columns if not any(_overlap(path, key) for key in read)]
+    unread = [
+        path
+        for path in columns
+        if not any(f"{path}.".startswith(f"{key}.") or key.startswith(f"{path}.") for key in read)
+    ]
     systems = [path for path in unread if _word(path).startswith(_SYSTEM_NAMES)]
     if systems:
         notes.append(
@@ -217,10 +221,6 @@ def has_text(column: str, value: Any) -> bool:
     """Return whether a value of a row has text that a note would name."""
     has_words = bool(value) and not isinstance(value, (int, float))
     return has_words and any(_is_text(*item) for item in _columns([{column: value}]).items())
-
-
-def _overlap(path: str, key: str) -> bool:
-    return f"{path}.".startswith(f"{key}.") or f"{key}.".startswith(f"{path}.")
 
 
 def _is_text(path: str, column: Sequence[Any]) -> bool:

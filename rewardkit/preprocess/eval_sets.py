@@ -249,8 +249,10 @@ def _items_of(
         card = card_of(dataset)
         name = set_name(card, each.split)
         files = find_in_folder(folder, card, each.split) if folder else ()
-        if not each.path:
-            files = files or _local_files(card, each.split)
+        if not each.path and not files:
+            cached = cached_source(card, each.split)
+            prepared = prepared_path(default_suite_folder(), card, each.split)
+            files = cached.files if cached else [prepared] if prepared.is_file() else ()
         if silence and not files:
             raise silence
         files = files or find_source(card, each.split, path=each.path, hub=hub, sample=False).files
@@ -267,14 +269,6 @@ def _items_of(
     if not items:
         raise DataError(f"--against {name}: the evaluation set has no problems.")
     return items
-
-
-def _local_files(card: Card, split: str) -> Sequence[Path]:
-    """Return the files of a set on this machine: in the local cache, or among the prepared sets."""
-    if cached := cached_source(card, split):
-        return cached.files
-    prepared = prepared_path(default_suite_folder(), card, split)
-    return [prepared] if prepared.is_file() else ()
 
 
 def _verl_items(files: Iterable[Path], name: str) -> Iterator[EvalItem]:

@@ -59,6 +59,8 @@ MAX_EXAMPLES = 5
 _COPIED = ("source_id", "question", "answer", "subject", "level", "kind", "options")
 _SETTINGS = tuple("scorer language dedup repeat limit shuffle_seed options_seed keep".split())
 
+#: Tells the languages apart: in DAPO-Math-17k formulae outweigh the words of many Chinese questions, and
+#: no English question has a Han character.
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
 
@@ -176,7 +178,7 @@ class SplitJob:
             )
         if fault := _text_fault(problem):
             return Dropped(fault)
-        language = language_of(problem.question)
+        language = "zh" if _HAN.search(problem.question) else "en"
         fits = self.language in ("all", language)
         return problem if fits else Dropped(f"language is {language}")
 
@@ -428,15 +430,6 @@ def _rows(
         )
         fault = f"every row was dropped: {drops}." if drops else "no rows."
         raise DataError(f"{', '.join(map(str, report.files))}: {fault}")
-
-
-def language_of(question: str) -> Language:
-    """Return `zh` for a question with a Han character, otherwise `en`.
-
-    In DAPO-Math-17k formulae outweigh the words of many Chinese questions, and no English question
-    has a Han character.
-    """
-    return "zh" if _HAN.search(question) else "en"
 
 
 def _text_fault(problem: Problem) -> str:

@@ -258,26 +258,22 @@ class RawRows:
             yield from self._rows_of(file)
 
     def _rows_of(self, file: Path) -> Iterator[tuple[int, Row]]:
+        from rewardkit.preprocess.column_guess import has_text
+
         names, columns, unread = None, list[str](), list[str]()
         for where, raw in rows_in(file, self._columns_to_read):
             if raw.keys() != names:
                 names, columns = raw.keys(), self._columns(where, raw)
                 unread = self._unread(raw, columns)
-            if unread:
-                self._count_unread(raw, unread)
+            for name in unread:
+                is_counted = name in self.unread_text or len(self.unread_text) < MAX_UNREAD
+                if is_counted and has_text(name, raw[name]):
+                    self.unread_text[name] += 1
             self.read += 1
             values = [value_at_path(raw, path) for path in self.repeats]
             key = _SEPARATOR.join(map(str, values)) if values and None not in values else None
             if not self._is_repeated(key):
                 yield self.read - 1, {column: raw.get(column) for column in columns}
-
-    def _count_unread(self, raw: Row, unread: Sequence[str]) -> None:
-        from rewardkit.preprocess.column_guess import has_text
-
-        for name in unread:
-            is_counted = name in self.unread_text or len(self.unread_text) < MAX_UNREAD
-            if is_counted and has_text(name, raw[name]):
-                self.unread_text[name] += 1
 
     def _columns(self, where: object, present: Iterable[str]) -> list[str]:
         """Return the columns of the first layout that is present, else of the row before."""
