@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,13 +63,13 @@ def command(
     from rewardkit.judging.rubric import BUILT_IN as RUBRICS
     from rewardkit.judging.rubric import read_rubric
     from rewardkit.preprocess.template import BUILT_IN
-    from rewardkit.scorers.isolated import is_built_in, scorer_summary
+    from rewardkit.scorers.isolated import scorer_summary
 
     cards, broken = load_cards(load_seconds)
     targets = registry.known("scorers")
     scorers = {}
     for scorer in targets:
-        with nullcontext() if is_built_in(scorer) else show_import(scorer):
+        with show_import(scorer):
             scorers[scorer] = scorer_summary(scorer, load_seconds)
     rubrics = {rubric: read_rubric(rubric).summary() for rubric in RUBRICS}
     sources = registry.known("data_sources")

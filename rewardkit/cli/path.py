@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import warn
+from rewardkit.cli.shared.console import show_import, warn
 from rewardkit.cli.shared.options import argument, complete_scorers, examples, option
-from rewardkit.cli.shared.user_code import require_scorer
 
 EXAMPLES = examples(
     "rewardkit path gsm8k",
@@ -48,11 +47,13 @@ def command(
     from rewardkit.redact import variable_of
     from rewardkit.registry import is_path, with_function
     from rewardkit.scorers.compose import part_weights
+    from rewardkit.scorers.isolated import require_scorer_loads
     from rewardkit.scorers.load import location
 
     options = opt.scorer_options(settings)
     scorer = with_function(scorer)
-    require_scorer(scorer, options, load_seconds)
+    with show_import(scorer):
+        require_scorer_loads(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)
     if not verl and not verl_version:
         if record is not None:

@@ -134,6 +134,11 @@ def warns_if_interrupted(message: str) -> Iterator[None]:
 
 @contextmanager
 def show_import(name: str) -> Iterator[None]:
-    """Show on a terminal that a custom scorer or dataset is imported while the block runs."""
+    """Show on a terminal that a scorer or dataset is imported while the block runs, if it is custom."""
+    from rewardkit.scorers.isolated import is_built_in
+
+    if is_built_in(name):
+        yield
+        return
     with prints_to_stderr(), activity(f"importing {name}"):
         yield

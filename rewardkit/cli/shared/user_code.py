@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.cli.shared.console import prints_to_stderr, show_import
@@ -19,19 +19,12 @@ def open_scorer_with_status(
     name: str, options: Mapping[str, Any], seconds: float, load_seconds: float
 ) -> Iterator[Scorer]:
     """Open a scorer as `scorers.isolated.open_scorer` does, and show that a custom one is imported."""
-    from rewardkit.scorers import isolated
+    from rewardkit.scorers.isolated import open_scorer
 
     with ExitStack() as stack:
-        with nullcontext() if isolated.is_built_in(name) else show_import(name):
-            scorer = isolated.open_scorer(name, options, seconds, load_seconds)
-            opened = stack.enter_context(scorer)
-        yield opened
-
-
-def require_scorer(name: str, options: Mapping[str, Any], load_seconds: float) -> None:
-    """Require that a scorer loads within the timeout and takes its options."""
-    with open_scorer_with_status(name, options, load_seconds, load_seconds):
-        pass
+        with show_import(name):
+            scorer = stack.enter_context(open_scorer(name, options, seconds, load_seconds))
+        yield scorer
 
 
 def require_datasets(names: list[str], load_seconds: float) -> None:
