@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from math import isfinite
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from rewardkit.cli.shared.console import show_import
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -185,12 +186,16 @@ class ScorerOptions:
         """The options of the scorer itself, by their names."""
         return scorer_options(self.settings)
 
-    def open(self, name: str) -> AbstractContextManager[Scorer]:
-        """Open a scorer, and show that a custom one is imported."""
-        from rewardkit.cli.shared.user_code import open_scorer_with_status
+    @contextmanager
+    def open(self, name: str) -> Iterator[Scorer]:
+        """Open a scorer as `scorers.isolated.open_scorer` does, and show that a custom one is imported."""
+        from rewardkit.scorers.isolated import open_scorer
 
         limits = self.seconds_per_row, self.load_seconds
-        return open_scorer_with_status(name, self.of_scorer, *limits)
+        with ExitStack() as stack:
+            with show_import(name):
+                scorer = stack.enter_context(open_scorer(name, self.of_scorer, *limits))
+            yield scorer
 
     def plan(self, scorer: str) -> ScoringPlan:
         """Return the plan of scoring with a scorer."""

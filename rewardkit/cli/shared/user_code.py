@@ -1,38 +1,20 @@
-"""Imports of custom scorers and datasets: with a deadline, and shown on a terminal."""
+"""Imports of plug-ins' datasets: with a deadline, and shown on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewardkit.cli.shared.console import prints_to_stderr, show_import
 from rewardkit.errors import RewardkitError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.card import Card
-    from rewardkit.scorers.base import Scorer
-
-
-@contextmanager
-def open_scorer_with_status(
-    name: str, options: Mapping[str, Any], seconds: float, load_seconds: float
-) -> Iterator[Scorer]:
-    """Open a scorer as `scorers.isolated.open_scorer` does, and show that a custom one is imported."""
-    from rewardkit.scorers.isolated import open_scorer
-
-    with ExitStack() as stack:
-        with show_import(name):
-            scorer = stack.enter_context(open_scorer(name, options, seconds, load_seconds))
-        yield scorer
 
 
 def require_datasets(names: list[str], load_seconds: float) -> None:
     """Require that plug-ins' datasets load within the timeout, before this process imports them.
 
-    Args:
-        names: datasets, or paths of plug-ins; other names are ignored.
-        load_seconds: timeout of each import.
+    Other names are ignored.
 
     Raises:
         UsageError: a plug-in does not load.
