@@ -67,8 +67,8 @@ def audit(
 ) -> AuditReport:
     """Attack a scorer as a policy would.
 
-    A scorer whose module has `ASKS_SERVER = True` gets fewer calls, many of them at once: attacks
-    on few rows, in one form, and no checks that repeat calls. A call without a verdict counts in
+    A scorer that asks a model (`ScorerSpec.asks_server`) gets fewer calls, many at once: attacks on
+    few rows, in one form, and no checks that repeat calls. A call without a verdict counts in
     `no_verdict` and in no attack.
 
     Args:

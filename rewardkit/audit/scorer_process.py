@@ -45,7 +45,7 @@ THREADS_FACTOR = 12
 #: Larger rewards are out of range: none is in use.
 MAX_SANE_SCORE = 10.0
 
-#: The response, gold, data_source and extra_info of a call, and whether texts have another type.
+#: verl's arguments of a call, and whether texts have another type.
 Call: TypeAlias = dict[str, Any]
 
 
@@ -134,8 +134,8 @@ class ScorerProcess:
 
 
 def _call(row: AuditRow, response: str | None, gold: str | None) -> Call:
-    values = response, gold, row.data_source, row.extra_info
-    return dict(zip(("response", "gold", "data_source", "extra_info"), values, strict=True))
+    values = row.data_source, response, gold, row.extra_info
+    return dict(zip(VERL_PARAMETERS, values, strict=True))
 
 
 # The rest runs in the process of the scorer.
@@ -190,19 +190,14 @@ def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -
 
 
 def _call_verl(function: Callable[..., Any], call: Call) -> Any:
-    result = function(
-        data_source=call["data_source"],
-        solution_str=call["response"],
-        ground_truth=call["gold"],
-        extra_info=call["extra_info"],
-    )
+    result = function(**call)
     return asyncio.run(result) if iscoroutine(result) else result
 
 
 def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
     info = {"data_source": call["data_source"], **call["extra_info"]}
     before = deepcopy(info)
-    result = scorer(as_text(call["response"]), as_text(call["gold"]), info)
+    result = scorer(as_text(call["solution_str"]), as_text(call["ground_truth"]), info)
     if info != before:
         call["extra_info"] = info  # for the observer to notice the change
     return to_verl(result)
@@ -224,7 +219,7 @@ class _Observer:
         self._stdout.seek(0)
         self._stdout.truncate()
         if own.pop("is_odd", False):
-            own |= {name: _OddText(own[name]) for name in ("response", "gold")}
+            own |= {name: _OddText(own[name]) for name in ("solution_str", "ground_truth")}
         result = call_catching(self._entry, own)
         values, seconds = self._read(result), perf_counter() - start
         if own["extra_info"] != request["extra_info"]:
