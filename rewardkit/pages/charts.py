@@ -127,17 +127,11 @@ class LineDot(NamedTuple):
 
 @dataclass(frozen=True)
 class LineLayout:
-    """A line chart ready to be drawn.
+    """A line chart ready to be drawn; `line` and `band` are points for SVG, with x from 0 to 100.
 
-    Attributes:
-        title: its name.
-        dots: all points in order.
-        x_ticks: steps below the axis, with their coordinates.
-        y_ticks: percentages left of the chart, with their coordinates, the lowest first.
-        line: points of the line for SVG, with x from 0 to 100.
-        band: outline of the intervals for SVG, with x from 0 to 100.
-        has_dots: whether each point gets a dot and its interval, else the line gets a band.
-        height: pixels of the whole chart without the labels below it.
+    Ticks have their offset: steps below the axis, and percentages left of the chart, the lowest first.
+    A line with few points `has_dots`, each with its interval, else the intervals are a band. `height` is
+    in pixels, without the labels below the chart.
     """
 
     title: str

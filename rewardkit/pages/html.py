@@ -220,13 +220,7 @@ def _cell_class(cell: object) -> str:
 
 @dataclass(frozen=True)
 class ClippedText:
-    """A text to show.
-
-    Attributes:
-        head: what is visible at first; the whole text if it is short.
-        body: what unfolding shows; empty if there is nothing to unfold.
-        cut: number of characters that even `body` leaves out.
-    """
+    """A text to show: what is visible at first, what unfolding shows, and how much that leaves out."""
 
     head: str
     body: str = ""
