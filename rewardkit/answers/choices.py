@@ -35,7 +35,7 @@ from rewardkit.answers.option_letters import (
 
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
-#: Most characters of a line after `The answer is`.
+#: Most characters of a line after `The answer is`, and of a box beside another one.
 MAX_LINE = 200
 #: Most characters between two statements side by side, and of a denial after a letter.
 MAX_GAP = 80
@@ -166,9 +166,25 @@ def final_choice(
 def _marked_answers(text: str) -> list[str]:
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
-    answers = [" or ".join(boxes(block)) or block.strip() for block in blocks]
-    answers.append(" or ".join(boxes(text.rpartition("</answer>")[2] if blocks else text)))
+    answers = [answer for block in blocks for answer in _last_boxes(block) or [block.strip()]]
+    answers += _last_boxes(text.rpartition("</answer>")[2] if blocks else text)
     return [answer for answer in answers if answer]
+
+
+def _last_boxes(text: str) -> list[str]:
+    r"""Return the last run of boxes as one answer, after the box before it with only filler between.
+
+    As in `\boxed{B}. The answer is \boxed{A}.`
+    """
+    if not (last := " or ".join(boxes(text))):
+        return []
+    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    head, brace, gap = text[max(0, start - MAX_LINE - MAX_GAP) : max(0, start)].rpartition("}")
+    *_, before = None, *boxes(head[-MAX_LINE:] + brace)
+    if not before or len(gap) >= MAX_GAP or not head.rstrip().endswith(before):
+        return [last]
+    is_filler = read_letter_list(strip_markup(f"A {gap} B"), DEFAULT_LETTERS) is not None
+    return [before, last] if is_filler and " or " not in last else [last]
 
 
 def _read_statements(
@@ -249,8 +265,9 @@ def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str
             letters = AMBIGUOUS if len(same) > 1 else same or None
         return letters
     rest = text[match.end(1) :].lstrip(" .:,、。-–—")
-    if match[2]:
-        return AMBIGUOUS
+    if match[2]:  # "B or 8 kg" picks B if 8 kg is its text
+        own = matching_options(text[match.end() :], options, by_value=True)
+        return letters if own == letters else AMBIGUOUS
     if denies_letter(rest):
         return None
     same = matching_options(rest, options) or matching_options(line, options)

@@ -40,6 +40,7 @@ from rewardkit.answers.scalar import (
     charge_steps,
     evaluate_digits,
     evaluate_double,
+    linear_coefficients,
     run_with_budget,
     sample_points,
 )
@@ -242,6 +243,12 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
     """Whether two values are the same answer, also under other names of their parameters."""
     if same_answer(pred, gold, policy):
         return True
+    if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
+        return same_answer(_as_congruence(pred), _as_congruence(gold), policy)
+    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
+        bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
+        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     free = parameters(gold, question)
     if not free:
         return False
@@ -291,7 +298,8 @@ def _turn_parameter(term: Node) -> set[str]:
 def _integration_constants(node: Node, value: Node) -> set[str]:
     """Return constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
     constants = {name for name in symbols(value) if re.fullmatch(r"[Cc](_.*)?", name)}
-    if not symbols(value) & _FUNCTION_VARIABLES:
+    others = symbols(value) - constants
+    if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
     terms_alone = {term[1] for term in terms if term[0] == "sym"}
@@ -344,6 +352,19 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
         return False
     turns = (p[0] - g[0]) / step
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
+
+
+def _as_congruence(node: Node) -> Node:
+    r"""Return `x = 7k + 3` with integer `k` as `x \equiv 3 \pmod 7`; any other node unchanged."""
+    inner, free = node, {*_INTEGER_NAMES}
+    if node[0] == "where" and not node[3] and node[5] in ("", "Z"):
+        inner, free = node[1], {*node[4].split()}
+    value = equation_value(inner, STRICT)
+    names = symbols(value)
+    line = linear_coefficients(value, *names) if len(names) == 1 and names <= free else None
+    if value is inner or line is None:
+        return node
+    return ("congruence", ("rel", "=", inner[2], num(line[0])), num(abs(line[1])))
 
 
 def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:

@@ -75,7 +75,7 @@ def value_after_verb(sentence: str) -> str:
         *_, verb = (None, *_COPULA.finditer(sentence))
     value = strip_statement(sentence[verb.end() :]) if verb else ""
     starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
-    return value if starts else sentence
+    return value if starts and not _CONDITION.search(sentence) else sentence
 
 
 # --- the last sentence
@@ -91,8 +91,21 @@ _SENTENCE = re.compile(
 )
 
 
+_ROWS = re.compile(
+    r"\\begin\{((?:align|gather|equation|eqnarray|multline|split)(?:ed)?\*?)\}"
+    r"(.{1,1500}?)\\end\{\1\}",
+    re.DOTALL,
+)
+
+
+def _last_row(rows: re.Match[str]) -> str:
+    body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
+    row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
+    return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
+
+
 def _last_sentence(text: str) -> str:
-    text = _FENCE.sub(r"\1", text.strip())
+    text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
     *_, line = ("", *filter(str.strip, text.split("\n")))
     *_, sentence = ("", *filter(_SENTENCE.match, _STOP.split(line)))
@@ -123,12 +136,13 @@ _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
     r"|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
 )
-#: Words before a value that state it.
+#: Words before a value that state it, and verbs after `will`, `can` or `has to`.
 _STATING_WORDS = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
     r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
 )
+_MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
 _FINAL_VERB = re.compile(
@@ -163,6 +177,7 @@ _TRAILING_IS_THE_ANSWER = re.compile(
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
 #: Three words in a row, outside TeX.
 PROSE_WORDS = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+_CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
 
 
@@ -195,7 +210,8 @@ def _values_stated(sentence: str) -> str:
     ends_on_it = (
         _FINAL_VERB.search(last.before) and len(sentence[last.end :].split()) <= MAX_WORDS_AROUND
     )
-    if not (concludes or ends_on_it or _STATING_WORDS.search(last.before)):
+    states = _STATING_WORDS.search(last.before) or _MODAL.search(last.before)
+    if not (concludes or states or ends_on_it):
         return ""
     for run in runs:  # because `12 for John and 13 for Mary` states two values
         if run is last or (

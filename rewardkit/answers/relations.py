@@ -85,8 +85,9 @@ def solution_of(node: Node, policy: Policy) -> Solution | None:
     if rounding is not None and closed_sides and not _is_rounding(rounding, value):
         return None
     if label is None:
+        is_identity = all(_is_expression(side) and side[0] != "sym" for side in sides)
         is_chain = len(sides) > 1 or rounding is not None
-        if not is_chain or len(closed_sides) < len(sides):
+        if not is_chain or (len(closed_sides) < len(sides) and not is_identity):
             return None
     if not is_simplified(value):
         value = next(filter(is_simplified, closed_sides), value)
@@ -100,12 +101,18 @@ def equation_value(node: Node, policy: Policy) -> Node:
 
 
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
-    """Whether a side of a chain may be its last one: numbers must be equal, `1/2 = 50%`."""
+    """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
+    if _is_expression(side) and _is_expression(value):
+        return value_equal(side, value, policy)
     if not (_has_value(side) and _has_value(value)):
         return True
     if "percent" in (side[0], value[0]):
         return scalar_equal(side, value, policy)
     return value_equal(_without_unit(side), _without_unit(value), policy)
+
+
+def _is_expression(side: Node) -> bool:
+    return side[0] in ("sym", "add", "mul", "pow", "fn") and bool(symbols(side))
 
 
 def _is_rounding(rounding: Node, value: Node) -> bool:
@@ -160,7 +167,7 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
             return are_names and is_same_size and not names & symbols(value)
         case "ratio":
             return all(_is_label(part, value) for part in side[1:])
-        case "fn" if _is_function_name(side[1]):
+        case "fn" if is_function_name(side[1]):
             is_plain = all(part[0] in ("sym", "num", "const", "tuple") for part in side[2:])
             return (is_plain or side[1] in ("P", "Pr", "E", "p")) and side not in subtrees(value)
         case "fn":
@@ -187,7 +194,7 @@ def _has_number(side: Node) -> bool:
     return side[0] in ("num", "const", "add", "pm", "rel") or any(map(_has_number, children(side)))
 
 
-def _is_function_name(name: str) -> bool:
+def is_function_name(name: str) -> bool:
     """Whether a function has a name of the question, such as `f`, `f'`, `P`, `f^-1` or `a_n`."""
     return len(name.partition("^")[0].rstrip("'").partition("_")[0]) == 1 or name == "Pr"
 
@@ -204,7 +211,7 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
         return bool(p[1] == g[1]) and (is_same or _are_same_definition(ours, theirs))
     if {p[0], g[0]} == {"sym", "fn"}:  # y and f(x)
         name, function = (p[1], g[1]) if p[0] == "sym" else (g[1], p[1])
-        return bool(name == function) or (name == "y" and function in "fgh")
+        return bool(name == function) or (name in ("y", "z", "u") and function in "fghFGH")
     return canonical_text(p) == canonical_text(g)
 
 
@@ -350,6 +357,9 @@ _LEAST_MEMBERS = {
 # --- trees to intervals
 
 
+_SETS = ("set", "interval", "tuple", "union", "meet", "minus", "builder", "sym")
+
+
 def read_intervals(node: Node) -> list[RealInterval]:  # noqa: C901 - one case for each kind
     """Return the intervals of a set, unordered."""
     match node:
@@ -364,7 +374,8 @@ def read_intervals(node: Node) -> list[RealInterval]:  # noqa: C901 - one case f
         case ("meet", *parts):
             return _intersect(*map(read_intervals, parts))
         case ("minus", whole, removed):
-            return _without(read_intervals(whole), read_intervals(removed))
+            points = removed if removed[0] in _SETS else ("set", removed)
+            return _without(read_intervals(whole), read_intervals(points))
         case ("builder", ("rel", _, ("sym", name), ("sym", "R")) | ("sym", name), condition):
             if symbols(condition) <= {name, "R"}:
                 return read_intervals(condition)

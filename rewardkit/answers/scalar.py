@@ -139,6 +139,13 @@ def _exact_square_root(value: Fraction) -> Fraction | None:
     return root if root * root == value else None
 
 
+def _exact_root(value: Fraction, degree: Fraction) -> Fraction | None:
+    if degree != 3 or max(abs(value.numerator), value.denominator) > 10**15:
+        return None
+    root = Fraction(round(abs(value.numerator) ** (1 / 3)), round(value.denominator ** (1 / 3)))
+    return (root if value >= 0 else -root) if root**3 == abs(value) else None
+
+
 def _of_small_numbers(function: Callable[..., int]) -> Callable[..., Fraction | None]:
     """Return a function of whole numbers up to `MAX_EXPONENT`, which is None for other numbers."""
 
@@ -155,6 +162,7 @@ _RATIONAL_FUNCTIONS: Mapping[str, Callable[..., Fraction | None]] = {
     "mul": partial(_within_limit, operator.mul),
     "pow": _exact_power,
     "sqrt": _exact_square_root,
+    "root": _exact_root,
     "abs": abs,
     "floor": lambda x: Fraction(math.floor(x)),
     "ceil": lambda x: Fraction(math.ceil(x)),
@@ -410,6 +418,26 @@ def _coordinate(name: str, k: int, largest: float) -> float:
     size = 11 + seed % 9973 / 203 if k == 4 else 0.31 + seed % 9973 / 4001
     is_negative = k == 5 or (k >= 6 and seed // 9973 % 2 == k - 6)
     return -size if is_negative else size
+
+
+def probe_value(node: Node) -> complex | None:
+    """Return the value at one point; None without a value, or if a label or unit may be omitted."""
+    if node[0] == "tuple":
+        marks = [probe_value(part) for part in node[1:]]
+        return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
+    if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
+        return None
+    if any(part[0] == "fn" and not is_known_function(part[1]) for part in subtrees(node)):
+        return None
+    try:
+        return evaluate_double(node, {name: _coordinate(name, 2, 1) for name in symbols(node)})
+    except UndefinedError:
+        return None
+
+
+def may_be_equal(p: complex | None, g: complex | None) -> bool:
+    """Whether two items may be equal, from their values at one point."""
+    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
 # --- equal values

@@ -29,6 +29,7 @@ from rewardkit.answers.relations import (
     equation_value,
     inequalities_equal,
     is_equation,
+    is_function_name,
     is_word,
     labels_agree,
     rename_arguments,
@@ -39,6 +40,8 @@ from rewardkit.answers.scalar import (
     Policy,
     charge_steps,
     exact_value,
+    may_be_equal,
+    probe_value,
     scalar_equal,
     to_radians,
     value_equal,
@@ -159,6 +162,17 @@ def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
 
 
+def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
+    p, g = (
+        ("ratio", *(num(int(part)) for part in node[1].split(":") if part.isdecimal()))
+        if node[0] == "clock"
+        else node
+        for node in (pred, gold)
+    )
+    return len(p) > 2 < len(g) and _ratios_equal(p, g, policy)
+
+
 # --- groups
 
 
@@ -174,8 +188,10 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
     if len(gold) - 1 > MAX_ITEMS:
         return pred[1:] == gold[1:]
     left = list(gold[1:])
+    marks = {id(item): probe_value(item) for item in (*pred[1:], *left)}
     for item in sorted(pred[1:], key=lambda item: item not in gold):  # identical items first
-        same = (other for other in left if same_item(item, other, policy))
+        likely = (other for other in left if may_be_equal(marks[id(item)], marks[id(other)]))
+        same = (other for other in likely if same_item(item, other, policy))
         match = item if item in left else next(same, None)
         if match is None:
             return False
@@ -185,6 +201,9 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     labels = [_item_labels(node) for node in (pred, gold)]
+    if _are_roots(pred) and _are_roots(gold) and None in labels:
+        p, g = (("list", *(part[-1] for part in node[1:])) for node in (pred, gold))
+        return _equal_in_any_order(p, g, policy)
     items = [part for part in (*pred[1:], *gold[1:]) if symbols(part)]
     names = {part[2] if part[0] == "rel" else part for part in items}
     if (pred[0] == "or") != (gold[0] == "or") and len(names) > 1:
@@ -194,9 +213,17 @@ def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         return is_same
     if (labels[0] is None) == (labels[1] is None):
         return _equal_in_any_order(pred, gold, policy)
-    are_indexed = all("_" in name for name in labels[0] or labels[1] or [])
+    names = [name.partition("_") for name in labels[0] or labels[1] or []]
     # the order of x_1 and x_2 does not count
+    are_indexed = len({name for name, _, _ in names}) == 1 and all(sign for _, sign, _ in names)
     return (_equal_in_any_order if are_indexed else _equal_in_order)(pred, gold, policy)
+
+
+def _are_roots(node: Node) -> bool:
+    """Whether a list is `x_1 = 1, x_2 = -3` or `x = 1, x = -3`."""
+    are_named = all(part[:2] == ("rel", "=") and part[2][0] == "sym" for part in node[1:])
+    names = {part[2][1].partition("_")[0] for part in node[1:]} if are_named else set()
+    return len(names) == 1 and names.pop()[:1] == "x"
 
 
 def _item_labels(node: Node) -> list[str] | None:
@@ -266,8 +293,10 @@ _OTHERWISE = ("sym", "otherwise")
 def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     names = {node[1][2] for node in (pred, gold) if node[1][0] == "rel"}
     modulus = exact_value(gold[2])
-    if len(names) > 1 or not modulus or exact_value(pred[2]) != modulus:
+    if len(names) > 1:
         return False
+    if not modulus or exact_value(pred[2]) != modulus:
+        return same_item(pred[1], gold[1], policy) and same_item(pred[2], gold[2], policy)
     p, g = (_residues(node[1], modulus, policy) for node in (pred, gold))
     return p is not None and p == g
 
@@ -313,7 +342,7 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (p, g) != (pred, gold):
         return same_answer(p, g, policy)
     if gold[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
-        values = [side for side in gold[2:] if side[0] == "fn"]
+        values = [side for side in gold[2:] if side[0] == "fn" and is_function_name(side[1])]
         gold = substitute(gold, dict.fromkeys(values, ("sym", "value")))
     return bool(same_region(pred, gold))
 
@@ -346,7 +375,8 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         if any(same_answer(value, other, policy) for value, other in pairs):
             return True
     if p is None and g is None:
-        return are_proportional(pred, gold)
+        is_chain = len(pred) > 4 and pred[1] == gold[1]
+        return are_proportional(pred, gold) or (is_chain and _equal_in_order(pred, gold, policy))
     unsolved = gold if p is not None else pred
     return len(symbols(unsolved)) > 1 and are_proportional(pred, gold)
 
@@ -399,6 +429,7 @@ _RULES = {
         _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"
     ),
     **_both_ways(_ratio_equals_value, "ratio", "value"),
+    **_both_ways(_clock_equals_ratio, "clock", "ratio"),
     **_both_ways(_equal_without_unit, "quantity", "value"),
     **_both_ways(_compounds_equal, "compound", "compound quantity"),
     **_both_ways(_list_equals_tuple, "list", "tuple"),
@@ -430,7 +461,8 @@ _RULES = {
 def normal_form(node: Node) -> Node:
     """Return a tree in the form that the rules compare."""
     node = _expand_plus_minus(_evaluate_matrices(node))
-    return enumerate_members(_split_exclusions(_split_tuple_equation(node)))
+    node = _split_exclusions(_split_tuple_equation(node))
+    return _unit_vectors_to_tuple(enumerate_members(node))
 
 
 def _expand_plus_minus(node: Node) -> Node:
@@ -475,12 +507,47 @@ def _split_exclusions(node: Node) -> Node:
     return ("and", first, *(("rel", "!=", first[2], item) for item in others))
 
 
+_UNIT_VECTORS: dict[Node, Node] = {
+    spelling: ("sym", axis)
+    for axis, dotless in (("i", "imath"), ("j", "jmath"), ("k", "k"))
+    for name in (("const", axis), ("sym", axis), ("sym", dotless))
+    for spelling in (name, ("fn", "widehat", name), ("sym", f"vec {axis}"))
+}
+
+
+def _unit_vectors_to_tuple(node: Node) -> Node:
+    r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
+    named = substitute(node, _UNIT_VECTORS) if node[0] in ("add", "mul") else node
+    names = symbols(named)
+    if "j" not in names or not names <= {"i", "j", "k"}:
+        return node
+    axes = "ijk" if "k" in names else "ij"
+    entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
+    # The sum must be linear in the unit vectors: it is compared at i = 2, j = 3, k = 4.
+    value = substitute(named, {("sym", a): num(i) for i, a in enumerate("ijk", start=2)})
+    linear_value = add(*(mul(num(i), entry) for i, entry in enumerate(entries, start=2)))
+    return ("tuple", *entries) if value_equal(value, linear_value) else node
+
+
 # --- matrices
+
+
+def _has_tuple(node: Node) -> bool:
+    return node[0] == "tuple" or (node[0] == "mul" and any(part[0] == "tuple" for part in node[1:]))
+
+
+def _tuple_to_row(node: Node) -> Node:
+    if node[0] == "tuple":
+        return ("matrix", ("row", *node[1:]))
+    return ("mul", *map(_tuple_to_row, node[1:])) if _has_tuple(node) else node
 
 
 def _evaluate_matrices(node: Node) -> Node:
     if node[0] not in ("add", "mul"):
         return node
+    if any(map(_has_tuple, node[1:])):
+        rows = _evaluate_matrices((node[0], *map(_tuple_to_row, node[1:])))
+        return ("tuple", *rows[1][1:]) if rows[0] == "matrix" and len(rows) == 2 else node
     if node[0] == "add":
         node = ("add", *map(_evaluate_matrices, node[1:]))
         return reduce(_add, node[1:]) if all(part[0] == "matrix" for part in node[1:]) else node

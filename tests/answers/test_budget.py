@@ -28,6 +28,12 @@ def test_a_comparison_over_the_budget_is_unreadable(pred, gold):
     assert compare(pred, gold).outcome == "unreadable"
 
 
+def test_items_that_cannot_match_are_not_compared():
+    """58 items against 58 items, which differ in their values at one point."""
+    one, other = (r"\{" + ",".join(f"x{sign}{n}^2" for n in range(1, 59)) + r"\}" for sign in "+-")
+    assert compare(one, other).outcome == "different"
+
+
 @every("score", [math.score, mcq.score, math_dapo.score, gsm8k.score])
 @every(
     ("response", "gold"),

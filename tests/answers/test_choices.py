@@ -30,7 +30,7 @@ def choice(response, **kwargs):
         (r"<think>\boxed{B}</think><answer>so \boxed{A}</answer>", "A"),
         (r"<think>\boxed{B}</think>\boxed{A}", "A"), (r"<think>\boxed{A}</think>", "A"),
         ("use <answer> </answer>: <answer>A</answer>", "A"), (r"\boxed{A} or \boxed{B}", "?"),
-        (r"\boxed{A}, \boxed{C}", "?"), (r"The answer is \boxed{B}. The answer is \boxed{A}.", "A"),
+        (r"\boxed{A}, \boxed{C}", "?"), (r"The answer is \boxed{B}. The answer is \boxed{A}.", "?"),
         ("<answer>B</answer><answer>A</answer>", "?"), (r"<answer>B</answer> \boxed{A}", "?"),
         ("The answer is A", None), ("<answer>A", None), (r"\boxed{}", None),
     ],
@@ -74,7 +74,9 @@ def test_no_text_raises_and_only_legal_letters_are_returned(text, options, final
         assert letters in (None, AMBIGUOUS) or (letters and letters <= legal)
 
 
-def test_blocks_and_lines_are_read_up_to_each_limit_and_not_beyond():
+def test_boxes_and_lines_are_read_up_to_each_limit_and_not_beyond():
+    for spaces, letters in ((79, "?"), (80, "B")):
+        assert choice(r"\boxed{A}" + " " * spaces + r"\boxed{B}") == letters
     for blocks, letters in ((3, "?"), (4, "A")):
         assert choice("<answer>B</answer>" + "<answer>A</answer>" * blocks) == letters
     for statements, letters in ((15, "B"), (16, None)):
@@ -159,7 +161,7 @@ WEIGHTS = {"A": "1/2", "B": "8 kg", "C": "12"}
         (HALVES, "we count\n(B) 0.5", "?"), (HALVES, "we count\nit is 1/2 then", None), (HALVES, "Answer: A\nThursday", "A"),
         # a statement of a value
         (WEIGHTS, r"The answer is $\frac12$.", "A"), (WEIGHTS, "The answer is 0.5. It is half.", "A"), (WEIGHTS, "答案：12", "C"),
-        (WEIGHTS, "The answer is (B) 8 kg.", "B"), (WEIGHTS, "The answer is B or 12.", "?"),
+        (WEIGHTS, "The answer is B or 8 kg.", "B"), (WEIGHTS, "The answer is (B) 8 kg.", "B"), (WEIGHTS, "The answer is B or 12.", "?"),
     ],
 )  # fmt: skip
 def test_the_text_or_value_of_a_known_option_picks_it(options, response, letters):

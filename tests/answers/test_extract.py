@@ -174,7 +174,7 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         ("The result $5$", "5"), ("Answer $5$", "5"), ("$x$\n", "x"), ("(1, 2)", "(1, 2)"), ("x=1 or x=2", "x=1 or x=2"), ("12个苹果", "12个苹果"), ("12 white cubes", "12 white cubes"),
         ("```\n12\n```", "12"), ("```output\n12\n```", "12"), ("12<|im_end|>", "12"), ("12</s>", "12"), ("1. 12", "12"), ("<b>12</b>", "12"), (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \end{pmatrix}"),
         # a display whose last row ends in a value
-        ("So we get\n$$\nx = 12\n$$", "x = 12"),
+        ("So we get\n$$\nx = 12\n$$", "x = 12"), ("\\[\n\\begin{aligned} x &= 3+4 \\\\ &= 7 \\end{aligned}\n\\]", "7"), ("\\begin{align*}\nx &= 3+4 \\\\\n &= 7.\n\\end{align*}", "7"),
         # a sentence that states a result: the whole run of values, with the words after it
         ("The result is 2^10.", "2^10"), ("The number of possible values is 12.", "12"), ("So the date is May 12.", "May 12"), ("故共有12种不同的方法。", "12种不同的方法"), ("The sides are equal to 12.", "12"), ("The result is x^2+12", "x^2+12"), ("The train arrives at 10:45.", "10:45"), ("Therefore the probability is 3/4.", "3/4"), ("So the point is (1, 2).", "(1, 2)"),
         ("The range is 5-12.", "5-12"), ("Hence the interval is $(1,2]$.", "(1,2]"), ("It costs about $5.50 in total", "$5.50 in total"), ("They have -5 degrees there", "-5 degrees there"),

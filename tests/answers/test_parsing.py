@@ -196,7 +196,7 @@ def measured(value, unit):
         # signs
         ("--2", num(2)), ("+-5", num(-5)), ("-2^2", neg(("pow", num(2), num(2)))), ("-x", mul(num(-1), X)),
         (r"\mp 2", ("pm", num(-2))), (r"1\pm 2", add(num(1), ("pm", num(2)))), ("- 5 cm", measured(num(-5), CM)),
-        ("2*-x", mul(num(2), num(-1), X)), ("2/-4", num(Fraction(-1, 2))), ("x!", fn("fact", X)),
+        ("2*-x", mul(num(2), num(-1), X)), ("2/-4", num(Fraction(-1, 2))), ("x!", fn("fact", X)), ("5!!", fn("fact2", num(5))),
         # degrees, percent, subscripts, bases
         ("5^\\circ 30'", ("degree", add(num(5), num(Fraction(1, 2))))), (r"5\degree", ("degree", num(5))), ("5^{\\circ}", ("degree", num(5))),
         ("5^\\degree", ("degree", num(5))), ("5%%", ("percent", ("percent", num(5)))), ("a_{12}", ("sym", "a_12")), ("x_1^2", ("pow", ("sym", "x_1"), num(2))),
@@ -219,7 +219,7 @@ def measured(value, unit):
         (r"5\text{ cm}^2", measured(num(5), CM.power(2))), ("5 cm/s", measured(num(5), CM.multiply(lookup_unit("s"), -1))), ("5 cm^{2}", measured(num(5), CM.power(2))),
         ("3 hours 5 minutes", ("compound", measured(num(3), HOUR), measured(num(5), MINUTE))), (r"5\text{ cm 3}", None), (r"\pi\text{ cm}", measured(PI, CM)), ("2+3 cm", measured(add(num(2), num(3)), CM)),
         # sums, integrals and limits are not evaluated
-        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "k"), ("text", "k=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "bound"), ("text", "=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
         # relations, congruences, bases, times, words
         ("x = 5", ("rel", "=", X, num(5))), ("x != 5", ("rel", "!=", X, num(5))),
         (r"x \notin S", ("rel", "notin", X, ("sym", "S"))), (r"3 \pmod 7", ("congruence", num(3), num(7))),

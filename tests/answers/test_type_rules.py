@@ -75,7 +75,7 @@ PAIRS = [
     ("compound", "compound", ("5 feet 6 inches", r"5\text{ ft }6\text{ inches}"), ("5 feet 6 inches", "5 feet 7 inches")), ("compound", "equation", ("5 feet 6 inches", "h = 5 feet 6 inches"), ("5 feet 6 inches", "h = 5 feet 7 inches")),
     ("compound", "where", ("5 feet 6 inches", "5 feet 6 inches for all x"), ("5 feet 6 inches", "5 feet 7 inches for all x")),
     ("ratio", "ratio", ("4:6", "2:3"), ("3:2", "2:3")), ("ratio", "equation", ("2:3", "r = 2:3"), ("2:3", "r = 3:2")), ("ratio", "list", ("2:3", "2:3,"), ("2:3", "2:3, 3:4")), ("ratio", "set", None, ("2:3", r"\{3:2\}")),
-    ("ratio", "where", ("2:3", r"2:3 \text{ for all } n"), ("2:3", r"2:3 \text{ for } n > 5")),
+    ("ratio", "clock", ("5:75", "3:45"), ("2:3", "2:30")), ("ratio", "where", ("2:3", r"2:3 \text{ for all } n"), ("2:3", r"2:3 \text{ for } n > 5")),
     ("clock", "clock", ("2:30 PM", "02:30 pm"), ("2:30 PM", "2:30 AM")), ("clock", "equation", None, ("2:30", "x = 2:31")), ("clock", "where", None, ("2:30", "2:31 for all n")),
     ("text", "text", ("Monday", "monday."), ("Monday", "Tuesday")), ("text", "equation", ("Monday", r"\text{day} = \text{Monday}"), ("Monday", r"\text{day} = \text{Tuesday}")), ("text", "list", ("Monday", "Monday,"), ("Monday", "Monday, Tuesday")),
     ("text", "set", ("Monday", r"\{\text{Monday}\}"), ("Monday", r"\{\text{Tuesday}\}")), ("text", "where", None, ("Monday", "Tuesday for all n")),
@@ -237,7 +237,7 @@ SAME = [
     ("a<b<c", "c>b>a"), (r"a \le b", r"b\ge a"), ("a=b=c", "a=b=c"), (r"x \ne y", r"y\ne x"), ("x=1,y=2", "(1,2)"),
     ("1,2", "x=1,y=2"), ("y=2,x=1", "x=1,y=2"), ("x=1,x=2", "1,2"), ("area=1,y=2", "(1,2)"), ("2,1", "x=1,x=2"),
     (r"\{1\},\{2\}", r"\{2\},\{1\}"), (r"A \cup B", r"B\cup A"), (r"A\setminus B", r"A \setminus B"),
-    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"),
+    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"), (r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5"),
     (r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}"), (r"\sin x + x^4 - x^4", r"\sin x"), (r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}"),
 ]  # fmt: skip
 OTHER = [

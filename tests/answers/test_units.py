@@ -163,7 +163,7 @@ def test_a_quantity_with_a_tail_is_not_parsed_in_part(text):
         ("3.5 hours", r"3\text{ h }30\text{ min}", False, True), ("66 inches", "5 feet 6 inches", False, True), ("5 feet", "5 feet 6 inches", False, False), ("5", "5 feet 6 inches", False, False),
         ("5 cm", "5", True, True), ("5", "5 cm", True, True), ("6 cm", "5", False, False), ("50 mm", "5", False, False), ("100 cm", "1", False, False),
         ("5 cents", "$5", False, False), ("$5", "€5", False, False), (r"3\ \mathrm{m\,s^{-1}}", "3 m/s", True, True), (r"5\text{ J}", "5 J", True, True), (r"5\text{ USD}", "5 USD", True, True),
-        (r"5\text{ cm}^2", "5 sq cm", True, True), ("5 feet 6 inches", "5 ft 6 in", True, True), ("5 May", "5", False, False), ("5 pm", "5", False, False),
+        ("5 (cm)", "5 cm", True, True), (r"5\text{ cm}^2", "5 sq cm", True, True), ("5 feet 6 inches", "5 ft 6 in", True, True), ("5 May", "5", False, False), ("5 pm", "5", False, False),
         ("20°C", "20°F", False, False), ("20°C", "20 K", False, False), ("20°C", r"20^\circ", False, False), (r"5\%", "5 cm", False, False),
     ],
 )  # fmt: skip

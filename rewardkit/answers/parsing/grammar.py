@@ -7,10 +7,11 @@ by its folded tokens.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from rewardkit.answers import doubt
 from rewardkit.answers.parsing import vocabulary
-from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, fold_case
+from rewardkit.answers.parsing.tokens import END_TOKEN, Token, UnreadableError, fold, fold_case
 from rewardkit.answers.parsing.tree import (
     INF,
     MINUS_ONE,
@@ -24,6 +25,7 @@ from rewardkit.answers.parsing.tree import (
     multiply,
     neg,
     num,
+    substitute,
     subtrees,
     symbols,
 )
@@ -77,6 +79,12 @@ _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASC
 #: Units that have a kind of node of their own.
 _DEGREES = tuple(map(counting_unit, ("degree", "deg", "度")))
 _PERCENTS = frozenset(map(counting_unit, vocabulary.PERCENT_WORDS))
+_TEMPERATURES = {
+    unit.multiply(degree): UNITS[f"°{letter}"]
+    for letter in "CF"
+    for unit in (UNITS[letter], UNITS[f"°{letter}"])
+    for degree in (NO_UNIT, *_DEGREES)
+}
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
@@ -91,9 +99,25 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
     if _DATE.fullmatch(text):
         return ("text", text)
     try:
-        return _Parser(list(tokens), letters_are_units=letters_are_units).parse_whole()
+        tokens = _join_prefixes(tokens, letters_are_units=letters_are_units)
+        return _Parser(tokens, letters_are_units=letters_are_units).parse_whole()
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
+
+
+def _join_prefixes(tokens: Sequence[Token], *, letters_are_units: bool) -> list[Token]:
+    r"""Return the tokens with each unit and its prefix as one: `\mu\text{m}`, `\text{k}\Omega`."""
+    joined: list[Token] = []
+    for token in tokens:
+        last = joined[-1] if joined else END_TOKEN
+        prefix = "μ" if last.text == r"\mu" else last.text
+        name = "Ω" if token.text == r"\Omega" else token.text
+        is_sure = letters_are_units or "text" in (last.kind, token.kind)
+        if is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
+            joined[-1] = Token("text", prefix + name, last.follows_space)
+        else:
+            joined.append(token)
+    return joined
 
 
 class _Parser:
@@ -196,7 +220,7 @@ class _Parser:
                 groups.append([])
         if not clause and not self.open_brackets:
             clause = self._take_memberships(groups, starts)
-        node = _group_items(groups, joints)
+        node = _share_modulus(_group_items(groups, joints))
         return ("where", node, *_read_clause(clause)) if clause else node
 
     def _parse_joint(self) -> str:
@@ -242,6 +266,7 @@ class _Parser:
     def parse_relation(self) -> Node:
         r"""Parse `a < b \le c`, `x = 5`, `x \in S`, `Volume: 5` or `x \equiv 3 \pmod 7`."""
         label = self._parse_label()
+        is_chain = self.tokens[self.position - 1].is_sign("=", r"\approx")
         self.accept("=", r"\approx")
         sides, operators = [self._parse_ratio()], []
         while operator := self._parse_operator():
@@ -253,6 +278,8 @@ class _Parser:
             return node
         if node[0] != "rel":
             return ("rel", "=", ("sym", label), node)
+        if is_chain:
+            return ("rel", f"= {node[1]}", ("sym", label), *node[2:])
         return node  # as in `the answer is x > 3`
 
     def _parse_operator(self) -> str:
@@ -356,6 +383,8 @@ class _Parser:
         node = self._parse_multipliers(self.parse_sum())
         rate = self._parse_unit()
         if rate != unit:
+            if any(exponent > 0 for _, exponent in rate.dimension):
+                raise UnreadableError("two units of money")
             unit = unit.multiply(rate)  # as in `$5 per pound`
         return ("quantity", neg(node) if is_negative else node, unit)
 
@@ -365,13 +394,13 @@ class _Parser:
             at += 1
         words, after = self.tokens[self.position : at], self.tokens[at]
         if not (
-            words
-            and (after.is_sign(",", ";", ".", "!", *vocabulary.CLOSING_SIGNS) or _ends_words(after))
+            words and (after.is_sign(",", ";", ".", "!", ")", "}", r"\}") or _ends_words(after))
         ):
             return None
         text = "".join(word.text for word in words)
         is_code = len(words) == 1 and text.isupper() and (len(text) > 2 or set(text) <= _ROMAN)
-        if not is_code:  # letters whose order counts, as in HTH
+        are_letters = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
+        if not (is_code or are_letters):  # letters whose order counts, as in HTH
             if all(len(word.text) == 1 or self.is_product(word) for word in words):
                 return None
             text = " ".join(fold_case(word.text) for word in words)
@@ -417,10 +446,21 @@ class _Parser:
     # --- units
 
     def _parse_unit(self) -> Unit:
-        """Parse a unit: `cm^2`, `m/s`, `square feet`, `apples`; `NO_UNIT` without one."""
+        """Parse a unit: `cm^2`, `m/s`, `J/(mol K)`, `square feet`, `apples`; `NO_UNIT` without one."""
+        if self.opens_unit_fraction():
+            self.advance()
+            return self._parse_bracketed_unit("{", "}").multiply(
+                self._parse_bracketed_unit("{", "}"), -1
+            )
+        if self.opens_unit():
+            return self._parse_bracketed_unit("(", ")")
         unit = last = NO_UNIT
         words, power = 0, 1
         while words <= MAX_UNIT_WORDS:
+            if words and self.is_next("/") and self.peek(1).is_sign("("):
+                self.advance()
+                unit = unit.multiply(self._parse_bracketed_unit("(", ")"), -1)
+                break
             is_divisor = self._parse_unit_joint(words)
             if not self._is_unit_word(self.next, words):
                 break
@@ -439,6 +479,14 @@ class _Parser:
                 words, power = words + 1, 1
         if power != 1:
             raise UnreadableError("`square` or `cubic` without a unit")
+        return unit
+
+    def _parse_bracketed_unit(self, opening: str, closing: str) -> Unit:
+        self.expect(opening)
+        unit = self._parse_unit()
+        self.expect(closing)
+        if unit == NO_UNIT:
+            raise UnreadableError("a unit is missing")
         return unit
 
     def _parse_unit_joint(self, words: int) -> bool:
@@ -494,7 +542,25 @@ class _Parser:
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
         is_name = self.is_next("(") and len(self.peek(1).text) == 1
-        return is_name and self.peek(2).is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
+        sign = self.peek(4) if self.peek(2).is_sign(",") else self.peek(2)
+        signs = (
+            (r"\in",) if sign is self.peek(4) else (r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
+        )
+        return is_name and sign.is_sign(*signs)
+
+    def opens_unit(self) -> bool:
+        """Whether a bracket holds a unit of several letters: `5 (cm)`, `5 (cm^2)`."""
+        unit, after = self.peek(1), self.peek(2)
+        is_unit = unit.is_word and len(unit.text) > 1 and lookup_unit(unit.text) is not None
+        is_sure = unit.kind == "text" or self.tokens[self.position - 1].kind == "num"
+        is_whole = after.is_sign(")") or (is_sure and after.is_sign("^", "/"))
+        return self.is_next("(") and is_unit and is_whole
+
+    def opens_unit_fraction(self) -> bool:
+        r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
+        unit = self.peek(2)
+        is_unit = unit.kind == "text" and lookup_unit(unit.text) is not None
+        return self.is_next(r"\frac") and is_unit and self.peek(3).is_sign("}", "^", r"\cdot")
 
     # --- sums and products
 
@@ -503,12 +569,20 @@ class _Parser:
         terms = [self._parse_term()]
         while True:
             is_plus = self.is_next("+") and self.peek(1).kind != "end"
-            if not (is_plus or self.is_next("-", r"\pm", r"\mp")):
+            is_minus = self.is_next("-") and not self._is_hyphen()
+            if not (is_plus or is_minus or self.is_next(r"\pm", r"\mp")):
                 break
             terms.append(self._parse_term())
         if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
             return ("minus", terms[0], terms[1][2])
         return add(*terms)
+
+    def _is_hyphen(self) -> bool:
+        """Whether the minus sign is a hyphen, as in `30-day`."""
+        word = self.peek(1)
+        is_joined = not (word.follows_space or self.next.follows_space)
+        is_word = word.kind == "word" and len(word.text) > 2
+        return is_joined and is_word and self.tokens[self.position - 1].kind == "num"
 
     def _parse_term(self) -> Node:
         r"""Parse a product with signs before it; `\mp` is minus where `\pm` is plus."""
@@ -531,15 +605,26 @@ class _Parser:
         node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                self.advance()
-                node = multiply(node, self.parse_factor())
+                node = self._multiply(node, self.advance().text)
             elif self.is_next("/", r"\div"):
+                unit = self.peek(1)
+                is_long = unit.kind == "word" and len(unit.text) > 1
+                if (is_long or unit.kind in ("text", "han")) and lookup_unit(unit.text):
+                    return node  # as in `$5/lb`
                 self.advance()
                 node = divide(node, self.parse_factor())
             elif self.starts_factor() and not (self._is_unit_of(node) or self.is_union(node)):
                 node = self._parse_adjacent_factor(node)
             else:
                 return node
+
+    def _multiply(self, left: Node, sign: str) -> Node:
+        r"""Parse a factor after a sign; `\times` of vectors does not commute."""
+        right = self.parse_factor()
+        are_vectors = sign == r"\times" and _is_vector(left) and _is_vector(right)
+        if are_vectors or ("sym", "nabla") in (left, right):
+            return fn("cross" if sign == r"\times" else "dot", left, right)
+        return multiply(left, right)
 
     def is_union(self, node: Node) -> bool:
         """Whether the next token is the `U` of a union."""
@@ -550,7 +635,7 @@ class _Parser:
         is_unit = (
             word.kind == "text" and word.text in UNITS
         ) or word.text in vocabulary.LETTER_UNITS
-        return is_unit and not symbols(node)
+        return (is_unit or self.opens_unit_fraction()) and not symbols(node)
 
     def parse_factor(self) -> Node:
         is_negative = self._accept_signs()
@@ -591,10 +676,14 @@ class _Parser:
             return self._is_name(token, last)
         if token.kind == "cmd":
             return token.text not in vocabulary.NON_FACTOR_COMMANDS
+        if token.text == "[":  # but not in `]1, 2[`
+            after = self.peek(1)
+            return after.kind != "end" and not after.is_sign(",", r"\cup", r"\cap", ")")
         if token.text == "|":
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
-        return is_open and not (self.opens_condition() or self.peek(1).text in _MODULUS_WORDS)
+        is_modulus = self.peek(1).text in _MODULUS_WORDS
+        return is_open and not (is_modulus or self.opens_condition() or self.opens_unit())
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
@@ -618,9 +707,12 @@ class _Parser:
             if self.accept("^"):
                 node = self._parse_superscript(node)
             elif self.accept("!"):
-                node = fn("fact", node)
+                is_double = not self.next.follows_space and self.accept("!")
+                node = fn("fact2" if is_double else "fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
+            elif self.accept(r"\permille"):
+                node = ("percent", divide(node, num(10)))
             elif self.accept(r"\degree"):
                 node = self._parse_degrees(node)
             elif self.accept("_"):
@@ -639,6 +731,8 @@ class _Parser:
             return self._parse_degrees(node)
         if inside.is_sign("'") and node[0] == "sym":
             return self._parse_application(("sym", node[1] + self.raw_text()))
+        if is_group and inside.is_sign("(") and node[0] == "sym":
+            return self._parse_application(("sym", f"{node[1]}^{self.raw_text()}"))  # f^{(n)}(0)
         if node[0] == "num" and inside.text in vocabulary.ORDINAL_SUFFIXES:
             self.raw_text()
             return node
@@ -652,15 +746,18 @@ class _Parser:
     def _parse_degrees(self, node: Node) -> Node:
         if self.next.text in ("C", "F") and self.next.is_word:
             return ("quantity", node, UNITS["°" + self.advance().text])
-        for size, marks in ((60, "'"), (3600, "\"'")):
-            if self.next.kind == "num" and self.peek(1).text in marks:
+        for size, mark in ((60, "'"), (3600, '"'), (3600, "''")):
+            marks = "".join(self.peek(step).text for step in range(1, 1 + len(mark)))
+            is_longer = mark == "'" and self.peek(2).is_sign("'")
+            if self.next.kind == "num" and marks == mark and not is_longer:
                 node = add(node, num(Fraction(self.advance().text.replace(",", "")) / size))
-                while self.accept(*marks):
-                    pass
+                self.position += len(mark)
         return ("degree", node)
 
     def _parse_subscript(self, node: Node) -> Node:
         index = self.raw_text()
+        if node[0] == "fn":  # |PC|_{max}
+            return fn(f"{node[1]}_{index}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
             name = ("sym", f"{base[1]}_{index}")
@@ -773,12 +870,16 @@ class _Parser:
 
     def _parse_application(self, name: Node) -> Node:
         """Parse the application of a name, as in `f(x)`, if a bracket follows right after it."""
+        if name[0] == "const" and self.is_next("(") and self.peek(1).text in ("t", "0"):
+            name = ("sym", name[1])  # because i(t) is a current
         if name[0] != "sym":
             return name
         text: str = name[1]
         while self.accept("'"):
             text += "'"
-        is_event = text in ("P", "Pr")
+        if text == "E" and self.accept("["):
+            return fn("E", self.parse_group("]"))
+        is_event = text in ("P", "Pr", "p") and self._is_event()
         if self.is_next("(") and (
             is_event or text[0] in "fghFGH" or self._is_single_argument(text[0])
         ):
@@ -790,6 +891,14 @@ class _Parser:
             self.expect(")")
             return fn(text, *arguments)
         return ("sym", text)
+
+    def _is_event(self) -> bool:
+        for steps in range(1, 12):
+            if self.peek(steps).is_sign(")"):
+                return False
+            if self.peek(steps).is_sign(*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|"):
+                return True
+        return False
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
@@ -870,10 +979,12 @@ class _Parser:
         inside = self.parse_argument()
         if name == r"\overrightarrow":
             return ("sym", f"vec {self._raw_span(start)}")
+        if inside[0] == "sym" and self.peek(1).text in ("t", "0") and self.accept("("):
+            return fn(f"{name[1:]} {inside[1]}", self.parse_group(")"))  # \dot{x}(0)
         return fn(name[1:], inside)
 
     def parse_shape(self, name: str) -> Node:
-        r"""Parse a shape: `\angle ABC` is `\angle CBA`."""
+        r"""Parse a shape: `\angle ABC` is `\angle CBA`; a triangle's letters may have any order."""
         start = self.position
         inside = self.parse_group("}") if self.accept("{") else self.parse_atom()
         while self.next.kind == "letter" and self.next.text.isupper():
@@ -881,10 +992,14 @@ class _Parser:
         letters = self._raw_span(start)
         if not (letters.isalpha() and letters.isupper()):
             return fn(name[1:], inside)
+        if name == r"\triangle":
+            letters = "".join(sorted(letters))
         return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def parse_number_set(self, name: str) -> Node:
-        r"""Parse `\mathbb{R}`, with `^+` or `^*` after it."""
+        r"""Parse `\mathbb{R}`, with `^+` or `^*` after it, or `\mathbb{E}[X]`."""
+        if name[-2] in "EP" and self.is_next("[", "("):
+            return self._parse_application(("sym", name[-2]))
         letter = name[-2:-1] + (self.raw_text() if self.accept("^") else "")
         return ("sym", letter if letter == "R" else f"set {letter}")
 
@@ -914,10 +1029,14 @@ class _Parser:
         node = fn("ln" if name == "log" else name, inside)
         if name == "log" and base is not None:
             node = divide(node, fn("ln", base))
+        elif name == "cbrt":
+            node = fn("root", inside, num(3))
         elif base is not None:
             node = fn(f"{name} of", inside, base)
         elif name in ("gcd", "lcm", "max", "min") and inside[0] in ("list", "tuple", "set"):
             node = fn(name, *inside[1:])
+        elif name in ("max", "min"):
+            node = fn(f"{name} of", inside)
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_operand(self) -> Node:
@@ -961,22 +1080,35 @@ class _Parser:
         first = self._parse_inside(bars=1)
         if self.accept("|", r"\mid", ":"):
             return ("builder", first, self.parse_group(r"\}"))
+        if first[0] == "matrix" and not self.is_next(r"\}"):
+            return _rows_as_cases([row[1:] for row in first[1:]])
         self.expect(r"\}")
         return ("set", *(first[1:] if first[0] in ("list", "or", "and") else (first,)))
 
     def parse_environment(self, _: str) -> Node:
-        """Parse a matrix, a determinant, or a piecewise function."""
+        """Parse a matrix, a determinant, a piecewise function, or rows of formulas."""
         kind = self.raw_text()
         if kind not in vocabulary.MATRIX_ENVIRONMENTS and kind not in vocabulary.ROW_ENVIRONMENTS:
             raise UnreadableError(f"unknown environment {kind}")
         if kind == "array" and self.is_next("{"):
             self.raw_text()
+        if kind in vocabulary.ROW_ENVIRONMENTS and "cases" not in kind:
+            self._join_rows()
         rows = self._parse_rows()
         self.raw_text()
         if kind in vocabulary.ROW_ENVIRONMENTS:
             return _rows_as_cases(rows)
         node: Node = ("matrix", *(("row", *row) for row in rows))
         return fn("det", node) if kind in ("vmatrix", "Vmatrix") else node
+
+    def _join_rows(self) -> None:
+        r"""Remove `&`, which only aligns here, and the end of a row before one that begins with `=`."""
+        rest = [token for token in self.tokens[self.position :] if not token.is_sign("&")]
+        self.tokens[self.position :] = [
+            token
+            for token, after in pairwise([*rest, END_TOKEN])
+            if not (token.text == r"\\" and after.is_sign("="))
+        ]
 
     def _parse_rows(self) -> list[tuple[Node, ...]]:
         rows: list[tuple[Node, ...]] = [()]
@@ -1004,6 +1136,13 @@ class _Parser:
         r"""Parse an operator such as `\sum_{k=1}^{n} k`, which is never evaluated."""
         limits = [self.raw_text() for _ in range(2) if self.accept("_", "^")]
         body = self.parse_product()
+        bound = ""  # a bound variable may have any name
+        if limits and limits[0][1:2] == "=":
+            bound, limits[0] = limits[0][0], limits[0][1:]
+        elif len(limits) == 2 and body[0] == "mul" and body[-2] == ("sym", "d"):
+            bound = body[-1][1] if body[-1][0] == "sym" else ""  # the `t` of `f(t) dt`
+        for kind in ("sym", "const"):
+            body = substitute(body, {(kind, bound): ("sym", "bound")})
         return fn(name, body, *(("text", limit) for limit in limits))
 
 
@@ -1044,6 +1183,11 @@ def _leading_name(node: Node) -> str:
     return str(first[1]) if first[0] == "sym" and node[0] in ("mul", "sym", "pow") else ""
 
 
+def _is_vector(node: Node) -> bool:
+    name: str = node[1] if node[0] == "sym" else ""
+    return name.startswith("vec ") or name.isupper()
+
+
 def _transpose(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", *(("row", item) for item in node[1:]))
@@ -1063,6 +1207,9 @@ def _is_measure(node: Node) -> bool:
 
 def _apply_unit(node: Node, unit: Unit) -> Node:
     """Return a value with a unit: a quantity, a percentage, an angle or a temperature."""
+    is_angle = node[0] == "degree"
+    if unit in _TEMPERATURES and (is_angle or unit not in (UNITS["C"], UNITS["F"])):
+        return ("quantity", node[1] if is_angle else node, _TEMPERATURES[unit])
     if unit in _DEGREES:
         return ("degree", node)
     return ("percent", node) if unit in _PERCENTS else ("quantity", node, unit)
@@ -1076,6 +1223,15 @@ def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
     if len(items) == 1:
         return items[0]
     return ("or" if "or" in joints else "and" if "and" in joints else "list", *items)
+
+
+def _share_modulus(node: Node) -> Node:
+    r"""Apply the modulus at the end to every item: `x \equiv 1, 2 \pmod 5`."""
+    if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
+        return node
+    if any(item[0] == "congruence" for item in node[1:-1]):
+        return node
+    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2])
 
 
 def _is_membership_clause(item: Node, others: list[Node]) -> bool:

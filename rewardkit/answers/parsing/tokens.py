@@ -116,6 +116,8 @@ _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
+#: End of one formula and start of the next, with only blanks between them.
+_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
 #: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
 _JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _SCRIPTS = str.maketrans({**SUPERSCRIPTS, **SUBSCRIPTS, **FRACTIONS, "⁄": "/"})
@@ -162,6 +164,8 @@ class _Scanner:
         self.text_depth = 0
 
     def add(self, kind: str, text: str) -> None:
+        if self.text_depth and text == r"\Omega":
+            kind, text = "text", "Ω"
         self.tokens.append(Token(kind, text, self.follows_space))
         self.follows_space = False
 
@@ -193,6 +197,8 @@ class _Scanner:
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
             self.is_outside_math = not self.is_outside_math and bool(self.tokens)
+        if "$" in text and _FORMULA_BOUNDARY.search(text) and self.tokens and not self.text_depth:
+            self.add("op", ",")
         self.follows_space = True
 
     def _read_number(self, text: str) -> None:
@@ -206,8 +212,7 @@ class _Scanner:
     def _read_command(self, text: str) -> None:
         name = "\\" + text
         if joined := _JOINED.fullmatch(text):
-            self.add("cmd", "\\" + joined[1])
-            self.add("word", joined[2])
+            self._add_function(joined)
         elif name in OPERATOR_COMMANDS:
             self.add("op", OPERATOR_COMMANDS[name])
         else:
@@ -216,10 +221,16 @@ class _Scanner:
     def _read_word(self, word: str, kind: str) -> None:
         if kind == "letters":
             self.add("text", word)
+        elif not self.text_depth and word != "cost" and (joined := _JOINED.fullmatch(word)):
+            self._add_function(joined)
         elif word in WORD_COMMANDS and not (self.text_depth and word == "sec"):
             self.add("cmd", WORD_COMMANDS[word])
         else:
             self.add("text" if self.text_depth or self.is_outside_math else "word", word)
+
+    def _add_function(self, joined: re.Match[str]) -> None:
+        self.add("cmd", "\\" + joined[1])
+        self.add("word", joined[2])
 
     def _read_operator(self, sign: str) -> None:
         if sign == "{":

@@ -181,8 +181,10 @@ FENCES = dict(
 MATRIX_ENVIRONMENTS = split_words(
     "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array"
 )
-#: Environments of piecewise functions.
-ROW_ENVIRONMENTS = ("cases", "dcases", "rcases")
+#: Environments of piecewise functions and of rows of formulas.
+ROW_ENVIRONMENTS = split_words(
+    "cases dcases rcases aligned align align* gather gather* gathered split equation equation*"
+)
 
 #: Sign of a relation -> the operator that the tree uses.
 RELATION_SIGNS: Mapping[str, str] = pairs(
