@@ -374,8 +374,8 @@ def read_intervals(node: Node) -> list[RealInterval]:  # noqa: C901 - one case f
         case ("meet", *parts):
             return _intersect(*map(read_intervals, parts))
         case ("minus", whole, removed):
-            points = removed if removed[0] in _SETS else ("set", removed)
-            return _without(read_intervals(whole), read_intervals(points))
+            hole: Node = removed if removed[0] in _SETS else ("set", removed)
+            return _without(read_intervals(whole), read_intervals(hole))
         case ("builder", ("rel", _, ("sym", name), ("sym", "R")) | ("sym", name), condition):
             if symbols(condition) <= {name, "R"}:
                 return read_intervals(condition)

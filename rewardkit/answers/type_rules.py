@@ -213,9 +213,9 @@ def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         return is_same
     if (labels[0] is None) == (labels[1] is None):
         return _equal_in_any_order(pred, gold, policy)
-    names = [name.partition("_") for name in labels[0] or labels[1] or []]
+    parts = [name.partition("_") for name in labels[0] or labels[1] or []]
     # the order of x_1 and x_2 does not count
-    are_indexed = len({name for name, _, _ in names}) == 1 and all(sign for _, sign, _ in names)
+    are_indexed = len({name for name, _, _ in parts}) == 1 and all(sign for _, sign, _ in parts)
     return (_equal_in_any_order if are_indexed else _equal_in_order)(pred, gold, policy)
 
 

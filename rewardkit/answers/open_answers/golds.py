@@ -77,7 +77,8 @@ def _first_date(*parts: Word) -> tuple[Date | None, int]:
     end = day = 0
     if _is_day(first):
         day, end = int(first.form), 1 + (second.form == "of")
-    number = month(parts[end])
+    name = parts[end]
+    number = month(name)
     if not number:
         return None, 1
     end += 1
@@ -87,7 +88,8 @@ def _first_date(*parts: Word) -> tuple[Date | None, int]:
     year = parts[year_at]
     if is_year(year) or (day and len(_whole_number(year)) == 3):
         return Date(int(year.form), number, day), year_at + 1
-    return Date(0, number, day), end
+    is_month = day or name.form not in ("may", "march", "mar", "jan") or name.is_name
+    return (Date(0, number, day), end) if is_month else (None, 1)
 
 
 # --- golds
@@ -99,13 +101,17 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _OR = re.compile(r"\sor\s|/|;\s")
+#: A name before a clause: `Thomas Hobbes in his Leviathan`.
+_NAME_AND_CLAUSE = re.compile(
+    r"((?:[^\W\d_a-z][\w.'-]{0,30} ){1,4}?)(?:in|who|which|from|as|for|during)\s"
+)
 
 
 class Gold(NamedTuple):
     """A wording of a gold answer.
 
     Attributes:
-        words: its words, without function words.
+        words: its words, without function words unless it has no others (`The Who`).
         date: the date that it is, if it is nothing else.
         is_list: whether it has several parts, all of which are needed.
         is_name: whether it is written as the name of a person.
@@ -125,6 +131,8 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     text = " ".join(text[:MAX_GOLD_CHARS].split())
     outside = " ".join(_BRACKETS.sub(" ", text).split())
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
+    if clause := _NAME_AND_CLAUSE.match(outside):
+        wordings.append(clause[1])
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
     before, comma, after = outside.partition(",")
     if comma and "," not in after and (head := _gold(before)).is_name:
@@ -140,7 +148,7 @@ def forms_of(text: str) -> tuple[str, ...]:
 
 def _gold(text: str) -> Gold:
     every = words(text)
-    content = tuple(word for word in every if word.form not in FUNCTION_WORDS or month(word))
+    content = tuple(w for w in every if w.form not in FUNCTION_WORDS or month(w)) or every
     dates = dates_in(content)
     commas = sum("," in word.gap for word in every)
     return Gold(

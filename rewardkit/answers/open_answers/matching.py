@@ -70,7 +70,8 @@ def _match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords
         is_short = question.is_choice or len(sentence) <= len(gold.words) + 3
         return next(_runs(gold.words, sentence), None) if is_short else None
     for span in (*_runs(gold.words, sentence), _match_joined(gold.words, sentence)):
-        if span and not _is_other_name(gold.words, sentence, span, question):
+        is_whole = span and (_has_content(gold.words) or _is_title(sentence, span))
+        if span and is_whole and not _is_other_name(gold.words, sentence, span, question):
             return span
     span = _match_name(gold, sentence, question) or _match_spelling(gold.words, sentence)
     return span or (
@@ -90,12 +91,27 @@ def is_same_word(word: Word, gold: Word) -> bool:
 
 
 def _runs(parts: Words, sentence: Words) -> Iterator[MatchedWords]:
-    """Yield where words stand one after the other in a sentence, apart from its function words."""
-    content = [index for index, word in enumerate(sentence) if word.form not in FUNCTION_WORDS]
+    """Yield where words stand one after the other in a sentence.
+
+    Function words between them do not count, unless there are no other words.
+    """
+    ignored = FUNCTION_WORDS if _has_content(parts) else frozenset()
+    content = [index for index, word in enumerate(sentence) if word.form not in ignored]
     for at in range(len(content) - len(parts) + 1):
         indices = content[at : at + len(parts)]
         if all(is_same_word(sentence[i], part) for i, part in zip(indices, parts, strict=True)):
             yield MatchedWords(indices[0], indices[-1] + 1)
+
+
+def _has_content(parts: Words) -> bool:
+    return any(word.form not in FUNCTION_WORDS for word in parts)
+
+
+def _is_title(sentence: Words, span: MatchedWords) -> bool:
+    """Whether function words are a name, such as `The Who` and `It`."""
+    title = sentence[slice(*span)]
+    is_name = span.start > 0 and all(word.is_name and word.text != "I" for word in title)
+    return is_name or len(sentence) == len(title)
 
 
 def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
@@ -154,8 +170,8 @@ def _is_same_spelling(word: Word, gold: Word) -> bool:
     if word.is_number or gold.is_number or a[:1] != b[:1] or both < MIN_SLIP_LETTERS:
         return False
     at = next((at for at in range(both) if a[at] != b[at]), both)
-    x, y = a[at:], b[at:]  # one letter is added, left out or replaced
-    return x[1:] == y or x == y[1:] or x[1:] == y[1:]
+    x, y = a[at:], b[at:]  # one letter is added, left out, replaced or swapped with the next one
+    return x[1:] == y or x == y[1:] or x[1:] == y[1:] or (x[1::-1], x[2:]) == (y[:2], y[2:])
 
 
 def _match_known(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
@@ -212,7 +228,7 @@ def _first_same(word: Word, parts: list[Word]) -> Word | None:
 
 def _match_part(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
     """Match half of a gold in common words if the sentence says nothing else: `imperial` for `imperial rule`."""
-    if any(word.is_name or word.is_number for word in gold.words[1:]):
+    if gold.is_list or any(word.is_name or word.is_number for word in gold.words[1:]):
         return None
     own = [
         index

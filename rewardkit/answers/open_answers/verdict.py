@@ -174,13 +174,17 @@ REACH = 7
 _DENIALS = split_words(
     "not never neither nor except excluding unlike cannot isnt wasnt arent werent aint dont doesnt"
     " didnt cant couldnt wouldnt hasnt havent hadnt wont false wrong incorrect wrongly incorrectly"
-    " mistakenly falsely hardly scarcely myth misconception refuse nobody unlikely hoax"
+    " mistakenly falsely hardly scarcely doubt doubts myth misconception refuse nobody unlikely hoax"
 )
 #: Pairs of words that deny what follows them, or give it as an example.
 _DENYING_PAIRS = _phrases(
     "instead of;rather than;other than;apart from;aside from;opposed to;confused with;mistaken for"
     ";contrary to;far from;but not;anything but;everything but;used to;such as"
 )
+#: Words that deny only what directly follows them.
+_CLOSE_DENIALS = split_words("no non without")
+#: Pairs that affirm: `without a doubt`, `none other than`.
+_AFFIRMING_PAIRS = _phrases("without doubt;no doubt;none other;beyond doubt")
 #: Words after `not` that take the denial away: `not only Paris`.
 _NOT_ONLY = split_words("only just merely simply solely")
 _WRONG = split_words("wrong incorrect false untrue mistaken")
@@ -220,13 +224,16 @@ def _is_stated(sentence: Sentence, span: MatchedWords, question: QuestionFacts) 
 def _is_denied_before(parts: Words, start: int, question: QuestionFacts) -> bool:
     for at in range(start - 1, max(-1, start - 1 - REACH), -1):
         word, following = parts[at], parts[at + 1]
+        affirms = at > 0 and f"{parts[at - 1].form} {word.form}" in _AFFIRMING_PAIRS
         if f"{word.form} {following.form}" in _DENYING_PAIRS and at + 1 < start:
-            return at == 0 or parts[at - 1].form != "none"
-        if word.form == "but":
+            return not affirms
+        if word.form == "but" or affirms:
             return False
         is_in_title = word.is_name and at > 0  # as in `Can't Buy Me Love`
         if word.form in _DENIALS - question.every and not is_in_title:
             return following.form not in _NOT_ONLY
+        if word.form in _CLOSE_DENIALS and start - at <= 2 and not is_in_title:
+            return True
         if word.form.endswith(_DENIES_IN_CHINESE):
             return True
         if word.gap.strip("\"'()"):
@@ -278,6 +285,12 @@ def _is_guess(
     others = [parts[slice(*item)] for item in items if item != span]
     others = [item for item in others if not _is_gold(item, golds)]
     joints = {word.form for word in parts[items[0].start : items[-1].end]} & _LIST_JOINTS
+    is_named = not {"called", "known", "termed", "named"}.isdisjoint(
+        word.form for word in parts[max(0, span.start - 3) : span.start]
+    )
+    has_proper = any(word.is_name or word.is_number for word in answer)
+    if is_named and not has_proper and len(items) == 2 and items[0] == span:
+        return False  # `called a callable or redeemable bond`
     if "or" in joints and others and not any(item[0].form in COMPARATIVES for item in others):
         return True
     is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[: span.start])

@@ -215,6 +215,7 @@ _GLUED = re.compile(
     r"(?<=\b(?:in|on|by|is|to|of|at))(?=[A-Z][a-z])|(?<=\b(?:was|the|and|for))(?=[A-Z][a-z])|(?<=\bfrom)(?=[A-Z][a-z])"
 )
 _SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f\U0001f000-\U0001ffff]+")
+_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th"})
 _ROMANS = {
@@ -249,7 +250,7 @@ def fold(text: str) -> str:
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
     text = _DOTTED_LETTERS.sub(lambda m: re.sub("[. ]", "", m[0]) + " ", fold(text))
-    text = _GLUED.sub(" ", text)
+    text = _PER_CENT.sub("percent", _GLUED.sub(" ", text))
     text = _PLACE.sub(lambda m: PLACE_NAMES[re.sub(r"[\s,]+", " ", m[0].lower())].title(), text)
     return tuple(_without_articles(_join_numbers(_raw_words(text))))
 
@@ -275,6 +276,8 @@ def _raw_words(text: str) -> list[Word]:
             result.append(number._replace(form=f"-{number.form}") if is_negative else number)
         elif glued and previous and previous.is_number and raw.lower() in _ORDINAL_ENDINGS:
             result[-1] = previous._replace(is_ordinal=True)
+        elif glued and previous and previous.is_number and raw.lower() == "s":  # 1920s
+            result[-1] = previous._replace(form=f"{previous.form}s", is_number=False)
         else:
             result.append(_plain_word(raw, gap, previous))
     return result
@@ -315,6 +318,8 @@ def _join_numbers(parts: list[Word]) -> list[Word]:
         if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
             value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
             result[-1] = previous._replace(form=value, text=f"{previous.text} {word.text}")
+        elif word.form in MULTIPLIERS and previous and previous.form in ("a", "an"):
+            result[-1] = word._replace(form=str(MULTIPLIERS[word.form]), is_number=True)
         else:
             result.append(word)
     return _join_remainders(result)
