@@ -101,6 +101,7 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _OR = re.compile(r"\sor\s|/|;\s")
+_APPOSITION = re.compile(r"(?:the|a|an|who|which|that|in|at|on|near|from|where)\s", re.IGNORECASE)
 #: A name before a clause: `Thomas Hobbes in his Leviathan`.
 _NAME_AND_CLAUSE = re.compile(
     r"((?:[^\W\d_a-z][\w.'-]{0,30} ){1,4}?)(?:in|who|which|from|as|for|during)\s"
@@ -133,8 +134,10 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
     if clause := _NAME_AND_CLAUSE.match(outside):
         wordings.append(clause[1])
-    golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
     before, comma, after = outside.partition(",")
+    if comma and "," not in after and _APPOSITION.match(after.strip()):
+        wordings.append(before)
+    golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
     if comma and "," not in after and (head := _gold(before)).is_name:
         golds.append(head._replace(is_head=True))
     return tuple(gold for gold in golds if gold.words)

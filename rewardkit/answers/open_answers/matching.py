@@ -331,10 +331,14 @@ def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
 def _name_core(gold: Gold) -> Words:
     if any(word.is_number for word in gold.words):
         return ()  # because `Elizabeth` is not `Elizabeth II`
-    runs = groupby(gold.words, lambda word: word.is_name and word.form not in TITLES)
-    core = max((tuple(run) for is_name, run in runs if is_name), key=len, default=())
-    has_title = any(word.form in TITLES for word in gold.words)
-    return core if len(core) > (not has_title) else ()
+    core: Words = ()
+    has_title = False
+    for is_name, run in groupby(gold.words, lambda w: w.is_name and w.form not in TITLES):
+        parts = tuple(run)
+        has_title |= any(word.form in TITLES for word in parts)
+        if is_name and len(parts) > max(not has_title, len(core)):
+            core = parts
+    return core
 
 
 def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> MatchedWords | None:

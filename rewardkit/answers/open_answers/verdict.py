@@ -192,6 +192,9 @@ _WRONG = split_words("wrong incorrect false untrue mistaken")
 _DENIES_IN_CHINESE = ("不是", "并非", "不为", "没有")
 _DENIED_IN_CHINESE = ("是错", "不对", "错误")
 _SOME = split_words("some many others people sources")
+_OPINIONS = split_words(
+    "say says said believe believed think thought claim claimed argue assume guess suspect"
+)
 _CONTRASTS = split_words("but however actually although though yet others")
 #: Words that open a sentence which takes back the one before.
 _RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
@@ -217,7 +220,9 @@ def _is_stated(sentence: Sentence, span: MatchedWords, question: QuestionFacts) 
     is_denied = any(word.form in _DENIALS for word in rest) and "not" not in question.every
     if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
         return False
-    has_opinion = any(word.form in _SOME for word in before)  # `Some say X, but`
+    has_opinion = any(  # `Some say X, but`
+        a.form in _SOME and b.form in _OPINIONS for a, b in pairwise(before)
+    )
     return not (has_opinion and any(word.form in _CONTRASTS for word in after))
 
 
@@ -388,8 +393,8 @@ def _answers_before(
     is_number = any(word.is_number for word in gold)
     is_name = any(word.is_name for word in gold)
     return any(
-        word.is_number if is_number else word.is_name or not is_name
-        for word in earlier.words
+        word.is_number if is_number else not is_name or (word.is_name and (at > 0 or is_bare))
+        for at, word in enumerate(earlier.words)
         if not (question.has(word) or word.form in FUNCTION_WORDS | _FILLERS)
     )
 
