@@ -74,6 +74,12 @@ def right(answer, gold, question=""):
         ("A5", "A5", ""), ("The A5 goes there.", "A5", ""), ("the a-5", "A5", ""),
         ("F-16", "F16", ""), ("F 16", "F-16", ""), ("B12", "B 12", ""), ("vitamin B12", "B12", ""),
         ("Vitamin C 500 mg", "500 mg", ""),
+        ("Paul Berg", "Anna Paul Berg", WHO), ("US President Berg", "Anna Berg", WHO),
+        ("Berg", "Anna Berg", "Which musician sang it?"), ("Anna Berg", "Anna Berg in her Letters", WHO),
+        ("It was King Otto of Lorn.", "The Lornish King Otto", WHO), ("Seabird", "Seabird, who won the Cup in 1973", WHO),
+        ("Lindqvits", "Lindqvist", ""),
+        ("5 per cent", "5%", ""), ("a hundred", "100", ""), ("twenty five million", "25,000,000", ""),
+        ("in the 1920s", "the 1920s", WHEN), ("In 2008 the Summer Games", "the 2008 Summer Games", ""),
     ],
 )  # fmt: skip
 def test_short_answers_that_people_count_as_the_same(answer, gold, question):
@@ -100,6 +106,8 @@ def test_short_answers_that_people_count_as_the_same(answer, gold, question):
         ("2008 Winter Olympic Games", "2008 Summer Olympic Games", "Which event was it?"),
         ("Hale, Lance", "Tom Hale", WHO), ("Lance 'Tour' Hale", "Tom Hale", WHO),
         ("a contemporary of Anna Berg", "Anna Berg", WHO),
+        ("the 1920s", "1920", WHEN), ("They march on", "March", WHEN), ("red", "red and blue", ""),
+        ("She knows it", "It", "Which novel has a clown?"), ("Peter Berg", "Anna Paul Berg", WHO),
         # a letter and a number are one word
         ("5", "A5", ""), ("A5", "5", ""), ("5a", "A5", ""), ("A4", "A5", ""), ("12", "B12", ""),
     ],
@@ -127,6 +135,9 @@ def test_near_misses_are_wrong(answer, gold, question):
         ("The ceiling is from 1911. It was painted in oil by Anna Berg.", "Anna Berg", WHO),
         ("It was none other than Anna Berg.", "Anna Berg", WHO),
         ("Without a doubt, Anna Berg painted it.", "Anna Berg", WHO),
+        ("The song is by The Who.", "The Who", "Which band wrote it?"),
+        ("This is called a solidus or slash.", "solidus", "What is the name of the line?"),
+        ("He won many prizes in Millford but left.", "Millford", WHERE),
     ],
 )  # fmt: skip
 def test_a_sentence_states_its_answer(answer, gold, question):
@@ -140,6 +151,10 @@ def test_a_sentence_states_its_answer(answer, gold, question):
         ("It is not Anna Berg but Carl Lind.", "Anna Berg", WHO, Outcome.DENIED),
         ("Carl Lind rather than Anna Berg painted it.", "Anna Berg", WHO, Outcome.DENIED),
         ("Anna Berg is wrong.", "Anna Berg", WHO, Outcome.DENIED),
+        ("no Anna Berg", "Anna Berg", WHO, Outcome.DENIED),
+        ("It is made without iron.", "iron", "What is it made of?", Outcome.DENIED),
+        ("It is a non-metal.", "metal", "What is it?", Outcome.DENIED),
+        ("I doubt it was Anna Berg.", "Anna Berg", WHO, Outcome.DENIED),
         ("Anna Berg is not the painter.", "Anna Berg", WHO, Outcome.DENIED),
         ("Some say it was Anna Berg, but it was Carl Lind.", "Anna Berg", WHO, Outcome.DENIED),
         ("Is it Anna Berg?", "Anna Berg", WHO, Outcome.DENIED),

@@ -158,7 +158,9 @@ def _gold(text: str) -> Gold:
         words=content,
         date=dates[0][0] if len(dates) == 1 and dates[0][1] == (0, len(content)) else None,
         is_list=commas > 1 or any(word.form == "and" for word in every),
-        is_name=not commas and all(word.is_name or word.form in NAME_PARTICLES for word in every),
+        is_name=not commas
+        and text[:4].lower() != "the "
+        and all(word.is_name or word.form in NAME_PARTICLES for word in every),
     )
 
 
@@ -200,7 +202,8 @@ def read_question(text: str) -> QuestionFacts:
         every=every,
         forms=every - FUNCTION_WORDS,
         stems=frozenset(map(stem, every - FUNCTION_WORDS)),
-        asks_person=bool(every & PERSON_WORDS),
+        asks_person=bool(every & PERSON_WORDS)
+        or any(form.endswith(("ologist", "ician", "ographer")) for form in every),
         asks_several=bool(every & SEVERAL_WORDS),
         is_choice="or" in every,
     )

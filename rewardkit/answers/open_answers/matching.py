@@ -213,7 +213,7 @@ def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
     if any(part.is_number for part in rest) or (rest and not is_partial):
         return None
     start, end = indices[0], indices[-1] + 1
-    golden = {word.form for word in gold.words}
+    golden = {word.form for word in gold.words} | FUNCTION_WORDS | TITLES
     has_other_name = any(  # as in `2008 Winter Olympic Games`
         word.is_name and word.form not in golden for word in sentence[max(0, start - 1) : end + 1]
     )
@@ -350,12 +350,11 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
             continue
         start = at
         while start > max(0, at - MAX_NAME_WORDS) and not sentence[start].gap.strip(".\"'()"):
-            if not sentence[start - 1].is_name:
+            before = sentence[start - 1]
+            if not before.is_name or before.form in TITLES | FUNCTION_WORDS:
                 break
             start -= 1
         given = [*sentence[start:at]]
-        while given and given[0].form in TITLES | FUNCTION_WORDS:
-            given.pop(0)
         for first in range(len(given)):
             if _is_same_person(given[first:], golden):
                 return MatchedWords(at - len(given) + first, at + 1)
@@ -367,11 +366,17 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
 def _is_same_person(given: list[Word], golden: list[Word]) -> bool:
     """Whether two lists of given names may be one person's: `Anna M.`, `Ann`, `A. M.`, `Anna Maria`."""
     mine, theirs = ("".join(map(_initials, names)) for names in (given, golden))
-    short, long = sorted((given[0].form, golden[0].form), key=len)
-    if short == long or (len(short) >= 3 and long.startswith(short)):
+    if len(given) == 1 and any(_is_short_form(given[0].form, name.form) for name in golden):
+        return True  # `Paul McCartney` is `James Paul McCartney`
+    if _is_short_form(given[0].form, golden[0].form):
         return mine.startswith(theirs) or theirs.startswith(mine)
     has_initials = any(all(map(_is_initials, names)) for names in (given, golden))
     return mine == theirs and has_initials
+
+
+def _is_short_form(a: str, b: str) -> bool:
+    short, long = sorted((a, b), key=len)
+    return short == long or (len(short) >= 3 and long.startswith(short))
 
 
 def _is_initials(name: Word) -> bool:

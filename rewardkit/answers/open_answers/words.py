@@ -313,7 +313,7 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
     result: list[Word] = []
-    for word in parts:
+    for word in _join_remainders(parts):
         previous = result[-1] if result else None
         if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
             value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
