@@ -172,10 +172,7 @@ def _marked_answers(text: str) -> list[str]:
 
 
 def _last_boxes(text: str) -> list[str]:
-    r"""Return the last run of boxes as one answer, after the box before it with only filler between.
-
-    As in `\boxed{B}. The answer is \boxed{A}.`
-    """
+    r"""Return the last run of boxes, after A in `\boxed{A}. The answer is \boxed{B}`."""
     if not (last := " or ".join(boxes(text))):
         return []
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))

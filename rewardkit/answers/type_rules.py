@@ -164,13 +164,11 @@ def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
     """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
-    p, g = (
-        ("ratio", *(num(int(part)) for part in node[1].split(":") if part.isdecimal()))
-        if node[0] == "clock"
-        else node
-        for node in (pred, gold)
-    )
-    return len(p) > 2 < len(g) and _ratios_equal(p, g, policy)
+    clock, other = (pred, gold) if pred[0] == "clock" else (gold, pred)
+    parts = clock[1].split(":")
+    if not all(map(str.isdecimal, parts)):
+        return False
+    return _ratios_equal(("ratio", *(num(int(part)) for part in parts)), other, policy)
 
 
 # --- groups
@@ -517,9 +515,9 @@ _UNIT_VECTORS: dict[Node, Node] = {
 
 def _unit_vectors_to_tuple(node: Node) -> Node:
     r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
-    named = substitute(node, _UNIT_VECTORS) if node[0] in ("add", "mul") else node
+    named = substitute(node, _UNIT_VECTORS)
     names = symbols(named)
-    if "j" not in names or not names <= {"i", "j", "k"}:
+    if node[0] not in ("add", "mul") or "j" not in names or not names <= {"i", "j", "k"}:
         return node
     axes = "ijk" if "k" in names else "ij"
     entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]

@@ -91,10 +91,7 @@ def is_same_word(word: Word, gold: Word) -> bool:
 
 
 def _runs(parts: Words, sentence: Words) -> Iterator[MatchedWords]:
-    """Yield where words stand one after the other in a sentence.
-
-    Function words between them do not count, unless there are no other words.
-    """
+    """Yield where words stand in a row, apart from function words unless there are no others."""
     ignored = FUNCTION_WORDS if _has_content(parts) else frozenset()
     content = [index for index, word in enumerate(sentence) if word.form not in ignored]
     for at in range(len(content) - len(parts) + 1):
@@ -345,8 +342,8 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
     *golden, surname = parts
     for at, word in enumerate(sentence):
         after = sentence[at + 1] if at + 1 < len(sentence) else None
-        is_middle = after and after.is_name and not (after.gap and len(sentence) > MAX_BARE_WORDS)
-        if word.form != surname.form or not word.is_name or is_middle:
+        is_followed = after and after.is_name and not (after.gap and len(sentence) > MAX_BARE_WORDS)
+        if word.form != surname.form or not word.is_name or is_followed:
             continue
         start = at
         while start > max(0, at - MAX_NAME_WORDS) and not sentence[start].gap.strip(".\"'()"):
@@ -358,6 +355,9 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
         for first in range(len(given)):
             if _is_same_person(given[first:], golden):
                 return MatchedWords(at - len(given) + first, at + 1)
+        is_middle = given and any(_is_short_form(given[-1].form, w.form) for w in golden)
+        if is_middle and question.asks_person:  # `Paul McCartney` is `James Paul McCartney`
+            return MatchedWords(at - 1, at + 1)
         if not given and question.asks_person and surname.form not in question.forms:
             return MatchedWords(at, at + 1)
     return None
@@ -366,8 +366,6 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
 def _is_same_person(given: list[Word], golden: list[Word]) -> bool:
     """Whether two lists of given names may be one person's: `Anna M.`, `Ann`, `A. M.`, `Anna Maria`."""
     mine, theirs = ("".join(map(_initials, names)) for names in (given, golden))
-    if len(given) == 1 and any(_is_short_form(given[0].form, name.form) for name in golden):
-        return True  # `Paul McCartney` is `James Paul McCartney`
     if _is_short_form(given[0].form, golden[0].form):
         return mine.startswith(theirs) or theirs.startswith(mine)
     has_initials = any(all(map(_is_initials, names)) for names in (given, golden))

@@ -7,7 +7,7 @@ by its folded tokens.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from rewardkit.answers import doubt
 from rewardkit.answers.parsing import vocabulary
@@ -59,19 +59,14 @@ _SIGNS_BEFORE_NAMES = ("{", "+", "-", "*", r"\cdot")
 _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 _SETS = ("set", "interval", "union", "builder")
 _MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
+_EVENT_SIGNS = (*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|")
 _PERIOD_MARKS = (r"\overline", r"\dot")
-_NON_NAME_WORDS = (
-    vocabulary.CONJUNCTIONS
-    | vocabulary.DISJUNCTIONS
-    | vocabulary.CLAUSE_OPENERS
-    | vocabulary.COPULAS
-)
-
+_WORD_ENDS = vocabulary.CONJUNCTIONS | vocabulary.DISJUNCTIONS | vocabulary.CLAUSE_OPENERS
+_NON_NAME_WORDS = _WORD_ENDS | vocabulary.COPULAS
 
 #: Most words of a unit and of a label.
 MAX_UNIT_WORDS = 6
 MAX_LABEL_WORDS = 8
-_WORD_ENDS = vocabulary.CONJUNCTIONS | vocabulary.DISJUNCTIONS | vocabulary.CLAUSE_OPENERS
 #: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
@@ -449,9 +444,8 @@ class _Parser:
         """Parse a unit: `cm^2`, `m/s`, `J/(mol K)`, `square feet`, `apples`; `NO_UNIT` without one."""
         if self.opens_unit_fraction():
             self.advance()
-            return self._parse_bracketed_unit("{", "}").multiply(
-                self._parse_bracketed_unit("{", "}"), -1
-            )
+            top, bottom = (self._parse_bracketed_unit("{", "}") for _ in range(2))
+            return top.multiply(bottom, -1)
         if self.opens_unit():
             return self._parse_bracketed_unit("(", ")")
         unit = last = NO_UNIT
@@ -542,11 +536,9 @@ class _Parser:
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
         is_name = self.is_next("(") and len(self.peek(1).text) == 1
-        sign = self.peek(4) if self.peek(2).is_sign(",") else self.peek(2)
-        signs = (
-            (r"\in",) if sign is self.peek(4) else (r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
-        )
-        return is_name and sign.is_sign(*signs)
+        has_names = self.peek(2).is_sign(",") and self.peek(4).is_sign(r"\in")
+        sign = self.peek(4 if has_names else 2)
+        return is_name and sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
 
     def opens_unit(self) -> bool:
         """Whether a bracket holds a unit of several letters: `5 (cm)`, `5 (cm^2)`."""
@@ -879,7 +871,10 @@ class _Parser:
             text += "'"
         if text == "E" and self.accept("["):
             return fn("E", self.parse_group("]"))
-        is_event = text in ("P", "Pr", "p") and self._is_event()
+        event = takewhile(
+            lambda t: not t.is_sign(")"), self.tokens[self.position : self.position + 12]
+        )
+        is_event = text in ("P", "Pr", "p") and any(t.is_sign(*_EVENT_SIGNS) for t in event)
         if self.is_next("(") and (
             is_event or text[0] in "fghFGH" or self._is_single_argument(text[0])
         ):
@@ -891,14 +886,6 @@ class _Parser:
             self.expect(")")
             return fn(text, *arguments)
         return ("sym", text)
-
-    def _is_event(self) -> bool:
-        for steps in range(1, 12):
-            if self.peek(steps).is_sign(")"):
-                return False
-            if self.peek(steps).is_sign(*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|"):
-                return True
-        return False
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
