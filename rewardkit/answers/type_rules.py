@@ -530,22 +530,19 @@ def _unit_vectors_to_tuple(node: Node) -> Node:
 # --- matrices
 
 
-def _has_tuple(node: Node) -> bool:
-    return node[0] == "tuple" or (node[0] == "mul" and any(part[0] == "tuple" for part in node[1:]))
-
-
 def _tuple_to_row(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", ("row", *node[1:]))
-    return ("mul", *map(_tuple_to_row, node[1:])) if _has_tuple(node) else node
+    return ("mul", *map(_tuple_to_row, node[1:])) if node[0] == "mul" else node
 
 
 def _evaluate_matrices(node: Node) -> Node:
     if node[0] not in ("add", "mul"):
         return node
-    if any(map(_has_tuple, node[1:])):
-        rows = _evaluate_matrices((node[0], *map(_tuple_to_row, node[1:])))
-        return ("tuple", *rows[1][1:]) if rows[0] == "matrix" and len(rows) == 2 else node
+    rows = (node[0], *map(_tuple_to_row, node[1:]))
+    if rows != node:
+        total = _evaluate_matrices(rows)
+        return ("tuple", *total[1][1:]) if total[0] == "matrix" and len(total) == 2 else node
     if node[0] == "add":
         node = ("add", *map(_evaluate_matrices, node[1:]))
         return reduce(_add, node[1:]) if all(part[0] == "matrix" for part in node[1:]) else node

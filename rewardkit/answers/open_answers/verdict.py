@@ -220,9 +220,8 @@ def _is_stated(sentence: Sentence, span: MatchedWords, question: QuestionFacts) 
     is_denied = any(word.form in _DENIALS for word in rest) and "not" not in question.every
     if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
         return False
-    has_opinion = any(  # `Some say X, but`
-        a.form in _SOME and b.form in _OPINIONS for a, b in pairwise(before)
-    )
+    # `Some say X, but`
+    has_opinion = any(a.form in _SOME and b.form in _OPINIONS for a, b in pairwise(before))
     return not (has_opinion and any(word.form in _CONTRASTS for word in after))
 
 
