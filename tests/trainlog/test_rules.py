@@ -22,7 +22,7 @@ RELEASES = Path(rewardkit.launch.__file__).parent / "verl/release_keys"
 
 
 def healthy(rng, n, limit=1024):
-    start, end = rng.uniform(-0.8, 0.5), rng.uniform(0.6, 0.95)
+    start, end = rng.uniform(-0.8, 0.4), rng.uniform(0.7, 0.95)
     pace, entropy, grad = rng.uniform(0.02, 0.2), rng.uniform(0.2, 1.5), rng.uniform(0.05, 2)
     length, growth, kl = rng.uniform(100, 400), rng.uniform(0.8, 2.0), rng.uniform(0, 0.003)
     for step in range(1, n + 1):
@@ -48,7 +48,7 @@ def healthy(rng, n, limit=1024):
             "timing_s/reward": took * rng.uniform(0, 0.1), "timing_s/step": took,
         }  # fmt: skip
         if step % 5 == 0:
-            row["val-core/set/acc/mean@1"] = 0.5 + reward / 2.5 + rng.gauss(0, 0.01)
+            row["val-core/set/acc/mean@1"] = 0.5 + reward / 2.5 + rng.gauss(0, 0.003)
         yield step, row
 
 
