@@ -25,6 +25,7 @@ from rewardkit.cli.shared.console import (
     warns_if_interrupted,
 )
 from rewardkit.cli.shared.help import PanelGroup
+from rewardkit.cli.shared.merge import MERGE_EXAMPLES, merge
 from rewardkit.cli.shared.options import argument, bundled, complete_sets, examples, option
 from rewardkit.cli.shared.user_code import require_sets
 from rewardkit.errors import UsageError
@@ -191,6 +192,7 @@ def run(
 
 
 app.command("run", epilog=examples(*RUN_EXAMPLES))(bundled(run))
+app.command("merge", epilog=MERGE_EXAMPLES)(merge)
 
 
 def responses(

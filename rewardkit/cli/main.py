@@ -48,7 +48,6 @@ PANELS = {
         "recipes": "List, show, copy and import recipes of verl runs.",
         "train": "Turn a recipe into a verl launch, check it and start it.",
         "logs": "Show and diagnose the log of a training run.",
-        "merge": "Merge a checkpoint into Hugging Face weights.",
     },
     "Evaluation": {"eval": "Evaluate a model with the reward it was trained on."},
     "Look-up": {
@@ -63,6 +62,7 @@ OLD_COMMANDS = {
     "card": "rewardkit list NAME",
     "compare": "rewardkit score FILES --scorer A --scorer B",
     "leaderboard": "rewardkit eval compare RUNS",
+    "merge": "rewardkit eval merge CHECKPOINT OUT",
     "report": "rewardkit score FILES --html PAGE",
 }
 

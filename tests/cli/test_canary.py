@@ -97,7 +97,6 @@ CALLS = {
         "guarded.yaml --no-check --out o2 --verl-version 0.9",
     ],
     "logs": ["log.txt --html l.html", "log.txt", "URL"],
-    "merge": ["URL out", "checkpoint out --recipe recipe.yaml"],
     "eval": [
         "run train.parquet --base-url URL --model m --out x.jsonl",
         "run train.parquet --base-url http://me:CANARY@127.0.0.1:9/v1 --model m --out x.jsonl",
@@ -105,6 +104,8 @@ CALLS = {
         'run train.parquet --base-url http://h/v1 --extra-body {"api_key":"CANARY" --model m --out x.jsonl',
         "responses train.parquet responses.jsonl --scorer r.py:compute_score SECRET",
         "compare URL scored.jsonl",
+        "merge URL out",
+        "merge checkpoint out --recipe recipe.yaml",
     ],
     "list": ["", "URL"],
     "glossary": ["URL"],

@@ -1,4 +1,4 @@
-"""`rewardkit train`, `recipes`, `merge`, `serve` and `check RECIPE` as a user meets them."""
+"""`rewardkit train`, `recipes`, `eval merge` and `check RECIPE` as a user meets them."""
 
 import json
 import re
@@ -193,26 +193,30 @@ def test_merge_prints_verl_s_command(run, tmp_path):
     actor = tmp_path / "global_step_5" / "actor"
     actor.mkdir(parents=True)
     (actor / "model_world_size_1_rank_0.pt").touch()
-    done = run("merge", "global_step_5", "out", "--dry-run")
+    done = run("eval", "merge", "global_step_5", "out", "--dry-run")
     assert "verl.model_merger merge --backend fsdp --local_dir global_step_5/actor" in done.stdout
     (actor / "model_world_size_1_rank_0.pt").rename(actor / "model_world_size_2_rank_0.pt")
-    assert_failure(run("merge", "global_step_5", "out", "--dry-run"), 4, "ranks 1 are missing")
+    assert_failure(
+        run("eval", "merge", "global_step_5", "out", "--dry-run"), 4, "ranks 1 are missing"
+    )
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").touch()
     (actor / "model_world_size_1_rank_0.pt").touch()
     (actor / "model_world_size_2_rank_0.pt").unlink()
-    assert_failure(run("merge", "global_step_5", "out"), 5, "out is not empty")
+    assert_failure(run("eval", "merge", "global_step_5", "out"), 5, "out is not empty")
 
 
 def test_merge_prints_the_server_s_command_with_the_recipe_s_lengths(run, tmp_path):
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "model.safetensors").touch()
-    done = run("merge", "hf", "--recipe", "qwen3-32b-dapo")
+    done = run("eval", "merge", "hf", "--recipe", "qwen3-32b-dapo")
     assert "--max-model-len 22528" in done.stdout
     assert "--tensor-parallel-size 4" in done.stdout
     weights = tmp_path / "hf" / "model.safetensors"
     weights.rename(weights.with_name("model_world_size_1_rank_0.pt"))
-    assert_failure(run("merge", "hf", "--recipe", "qwen3-32b-dapo"), 2, "name a new folder")
-    plan_output = run("merge", "hf", "out", "--recipe", "qwen3-32b-dapo", "--dry-run").stdout
+    assert_failure(run("eval", "merge", "hf", "--recipe", "qwen3-32b-dapo"), 2, "name a new folder")
+    plan_output = run(
+        "eval", "merge", "hf", "out", "--recipe", "qwen3-32b-dapo", "--dry-run"
+    ).stdout
     assert "verl.model_merger merge" in plan_output
     assert "vllm serve out --served-model-name qwen3-32b-dapo" in plan_output

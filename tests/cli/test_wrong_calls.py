@@ -95,7 +95,7 @@ CALLS += [
         "audit nope.py:f", "explain --gold 1 --response nope.txt",
         "score nope.jsonl --scorer gsm8k --scorer math",
         "select nope.jsonl --train x.parquet --out y.parquet --pass-rate 0.1:0.9", "logs nope.log",
-        "train nope.yaml --verl-version 0.9.1", "merge nope out --dry-run",
+        "train nope.yaml --verl-version 0.9.1", "eval merge nope out --dry-run",
         "compose nope.yaml --out x.py", "guard nope.py:f --out x.py", "eval compare nope",
         "recipes import nope.sh", "mix nope.parquet --out x.parquet",
         "prep nope.csv --out x.parquet", "eval responses nope.parquet nope.jsonl",

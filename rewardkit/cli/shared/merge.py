@@ -1,4 +1,4 @@
-"""`rewardkit merge`."""
+"""`rewardkit eval merge`."""
 
 import shlex
 import subprocess
@@ -13,15 +13,15 @@ from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.options import argument, complete_recipes, examples, option
 from rewardkit.errors import MissingPackageError, OutputError, UsageError
 
-EXAMPLES = examples(
-    "rewardkit merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo \\",
+MERGE_EXAMPLES = examples(
+    "rewardkit eval merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo \\",
     "    --recipe qwen3-32b-dapo",
-    "rewardkit merge checkpoints/DAPO/qwen3-32b /models/latest --dry-run",
-    "rewardkit merge /models/qwen3-32b-dapo --recipe qwen3-32b-dapo --port 6380",
+    "rewardkit eval merge checkpoints/DAPO/qwen3-32b /models/latest --dry-run",
+    "rewardkit eval merge /models/qwen3-32b-dapo --recipe qwen3-32b-dapo --port 6380",
 )
 
 
-def command(
+def merge(
     checkpoint: Annotated[
         Path,
         argument(
