@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -39,15 +38,26 @@ def scorer_name() -> str:
     return os.environ.get("REWARDKIT_SCORER") or "auto"
 
 
-def reward_maker(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the `reward(scorer="auto", **options)` of an adapter, whose functions can be pickled."""
+class RewardFunction:
+    """The reward function of a trainer. It can be pickled; TRL names its metric by `__name__`.
 
-    def reward(scorer: str = "auto", **options: Any) -> Callable[..., Any]:
+    TRL would name a `functools.partial` by the function inside.
+    """
+
+    def __init__(self, call: Callable[..., Any], scorer: "SampleScorer") -> None:
+        self._call, self._scorer, self.__name__ = call, scorer, scorer.name
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Return what the trainer expects; its arguments are those of the adapter's page."""
+        return self._call(self._scorer, *arguments, **options)
+
+
+def reward_maker(call: Callable[..., Any]) -> Callable[..., RewardFunction]:
+    """Return the `reward(scorer="auto", **options)` of an adapter."""
+
+    def reward(scorer: str = "auto", **options: Any) -> RewardFunction:
         """Return a reward function; the scorer `auto` goes by the data source of each row."""
-        sample_scorer = SampleScorer(scorer, options)
-        function = partial(call, sample_scorer)
-        function.__name__ = sample_scorer.name  # type: ignore[attr-defined] # TRL's and verifiers' metric
-        return function
+        return RewardFunction(call, SampleScorer(scorer, options))
 
     return reward
 
