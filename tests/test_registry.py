@@ -76,8 +76,7 @@ def test_a_plug_in_that_breaks_on_import_sets_error_and_is_listed_as_broken(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [("import sys; sys.exit(0)", "sys.exit"), ("score = 5", "not a function")],
+    ("text", "said"), [("import sys; sys.exit(0)", "sys.exit"), ("score = 5", "not a function")]
 )
 def test_a_user_s_file_that_misbehaves_is_one_clear_error(tmp_path, text, said):
     file = tmp_path / "bad.py"

@@ -133,11 +133,7 @@ CHECKS = _read("conduct", "conduct")
 
 #: The attacks on a scorer that computes: those on judges with a few rows, because they do not
 #: depend on the row.
-RULE_AUDIT = (
-    *_HOLES,
-    *(replace(attack, max_rows=2) for attack in _JUDGE_HOLES),
-    *_MISSES,
-)
+RULE_AUDIT = (*_HOLES, *(replace(attack, max_rows=2) for attack in _JUDGE_HOLES), *_MISSES)
 
 #: The attacks on a scorer that asks a model, which reads neither long text nor a gold of ours.
 JUDGE_AUDIT = (

@@ -8,11 +8,7 @@ if find_spec("verl") is not None:
 
 
 def compute_score(
-    data_source: str,
-    solution_str: str,
-    ground_truth: str,
-    extra_info: Any = None,
-    **kwargs: Any,
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any
 ) -> Any:
     """Score a response as verl does without a custom reward."""
     from verl.utils.reward_score import default_compute_score

@@ -283,10 +283,7 @@ def _aspects(
         others.append("prompt lengths (--max-prompt-length)")
     else:
         checked.append(f"prompt lengths (at most {extras.max_tokens:,} tokens)")
-    beside = {
-        IMAGES.name: "tokens of images",
-        AGENT_NAME.name: "tokens of the tools' descriptions",
-    }
+    beside = {IMAGES.name: "tokens of images", AGENT_NAME.name: "tokens of the tools' descriptions"}
     return checked, others + [aspect for column, aspect in beside.items() if column in columns]
 
 

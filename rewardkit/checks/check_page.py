@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.checks.row_checks import RULES
 from rewardkit.checks.row_stats import PromptLengths
 from rewardkit.pages.images import MAX_IMAGE_BYTES, MAX_PAGE_IMAGE_BYTES, page_address
-from rewardkit.pages.model import (
-    Bars,
-    Histogram,
-    Page,
-    Pair,
-    Pairs,
-    RowExample,
-    Rows,
-    Section,
-)
+from rewardkit.pages.model import Bars, Histogram, Page, Pair, Pairs, RowExample, Rows, Section
 from rewardkit.row import image_contents, open_parquet
 from rewardkit.table import Badge, Table
 from rewardkit.text import row_count

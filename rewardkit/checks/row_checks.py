@@ -25,13 +25,7 @@ from rewardkit.scorers.base import (
     options_for,
     spec_of,
 )
-from rewardkit.scorers.gold import (
-    MISSING,
-    accept_gold,
-    alternatives,
-    another_answer,
-    unwrap_gold,
-)
+from rewardkit.scorers.gold import MISSING, accept_gold, alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.load import own_options, scorer_for
 from rewardkit.scorers.right_score import GoldRow
 
@@ -86,10 +80,7 @@ class DataFinding:
 
 
 def check_row(
-    row: Row,
-    index: int,
-    scorer: Scorer | None = None,
-    options: Mapping[str, Any] | None = None,
+    row: Row, index: int, scorer: Scorer | None = None, options: Mapping[str, Any] | None = None
 ) -> list[DataFinding]:
     """Return the findings of a row, without a comparison to other rows."""
     faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}))
@@ -169,11 +160,7 @@ def _check_prompt(prompt: Any) -> Iterator[_Fault]:
         yield "bad_prompt", "the last message is an answer of the assistant"
 
 
-def _self_check(
-    row: Row,
-    scorer: Scorer | None,
-    options: Mapping[str, Any],
-) -> Iterator[_Fault]:
+def _self_check(row: Row, scorer: Scorer | None, options: Mapping[str, Any]) -> Iterator[_Fault]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = unwrap_gold(row["reward_model"]["ground_truth"])
     judge = call_catching(scorer_for, row["data_source"], info) if scorer is None else scorer

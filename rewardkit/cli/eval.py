@@ -170,11 +170,7 @@ def run(
     load = scoring.load_seconds
     sets = _prepared_sets(suite, suite_dir, n, hub, load, jobs) if suite is not None else []
     message = f"{out}: interrupted; run the same command again to resume."
-    with (
-        warns_if_interrupted(message),
-        generation_progress() as callbacks,
-        prints_to_stderr(),
-    ):
+    with warns_if_interrupted(message), generation_progress() as callbacks, prints_to_stderr():
         options: dict[str, Any] = {
             "plan": scoring.plan(scorer),
             "overwrite": overwrite,

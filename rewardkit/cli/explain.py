@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import (
-    print_json,
-    print_table,
-    print_wrapped,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, warn
 from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault

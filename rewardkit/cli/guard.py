@@ -68,12 +68,7 @@ def command(
     The reward is tried first, on a made-up row or on --rows, which shows its keys.
     """
     from rewardkit.guard.guard import GuardSettings
-    from rewardkit.guard.guard_file import (
-        guard_file_text,
-        secret_variables,
-        trial_rows,
-        try_reward,
-    )
+    from rewardkit.guard.guard_file import guard_file_text, secret_variables, trial_rows, try_reward
     from rewardkit.output import atomic, require_not_input, require_suffix
     from rewardkit.registry import with_function
 

@@ -18,26 +18,12 @@ from rewardkit.evaluate.generate import (
     generate,
 )
 from rewardkit.evaluate.metrics import EvaluationMetrics
-from rewardkit.evaluate.questions import (
-    Question,
-    read_questions,
-    require_questions,
-)
+from rewardkit.evaluate.questions import Question, read_questions, require_questions
 from rewardkit.evaluate.runs import read_results, read_run
 from rewardkit.model_client.completions import UNUSABLE
-from rewardkit.output import (
-    atomic,
-    require_absent,
-    resolve_output,
-)
+from rewardkit.output import atomic, require_absent, resolve_output
 from rewardkit.responses.figures import MAX_EXAMPLES, bad_gold_notes
-from rewardkit.responses.files import (
-    Chunk,
-    SkippedRow,
-    input_files,
-    read_chunks,
-    skipped_lines,
-)
+from rewardkit.responses.files import Chunk, SkippedRow, input_files, read_chunks, skipped_lines
 from rewardkit.responses.matching import INDEX_ALONE, Match, TrainIndex, index_parquet
 from rewardkit.responses.samples import FieldNames, Sample, samples_of
 from rewardkit.responses.score import ScoringPlan, loaded_plan, score_in_order
@@ -202,10 +188,7 @@ def evaluate_responses(
     if out:
         require_absent(out, overwrite=overwrite)
     report = EvaluationReport(parquet)
-    with (
-        _loaded(plan, parquet) as loaded,
-        TemporaryDirectory(prefix="rewardkit-") as folder,
-    ):
+    with _loaded(plan, parquet) as loaded, TemporaryDirectory(prefix="rewardkit-") as folder:
         report.rows = len(require_questions(parquet, scorers=loaded.scorer == "auto"))
         lines = _matched_lines(parquet, files, report)
         target = out or Path(folder) / "scored.jsonl"

@@ -179,10 +179,7 @@ class MetricGroup(StatusCounts):
             "mean_score": self.score / self.responses,
             "pass@k": {str(k): self._metric("pass", k) for k in every_k},
             "maj@k": {str(k): each for k in self.n[:1] if (each := self._metric("maj", k))},
-            "truncated": {
-                **self._part(self.finishes[TRUNCATED]),
-                "right": self.truncated_correct,
-            },
+            "truncated": {**self._part(self.finishes[TRUNCATED]), "right": self.truncated_correct},
             "finish_reason_unknown": self.finishes[""],
             "no_answer": self._part(self.no_answer),
             "unusable": self.unusable,

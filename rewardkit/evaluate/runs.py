@@ -11,11 +11,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.evaluate.metrics import (
-    EvaluatedResponse,
-    EvaluationMetrics,
-    QuestionResult,
-)
+from rewardkit.evaluate.metrics import EvaluatedResponse, EvaluationMetrics, QuestionResult
 from rewardkit.pages.model import Page
 from rewardkit.responses.files import SkippedRow, expand_paths
 from rewardkit.responses.samples import USUAL_NAMES, Sample, read_scores

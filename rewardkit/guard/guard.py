@@ -21,13 +21,7 @@ from rewardkit import registry
 from rewardkit.errors import RewardkitError, UsageError, call_catching
 from rewardkit.guard.stop import raise_if_stopped, stop_training
 from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
-from rewardkit.isolate.function import (
-    CallError,
-    IsolatedFunction,
-    Outcome,
-    Reply,
-    place_in_stacks,
-)
+from rewardkit.isolate.function import CallError, IsolatedFunction, Outcome, Reply, place_in_stacks
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.redact import process_redactor
 from rewardkit.scorers.base import error_line, log_once, record_result, to_verl

@@ -8,12 +8,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import GuardSettings
-from rewardkit.guard.guard_file import (
-    guard_file_text,
-    secret_variables,
-    trial_rows,
-    try_reward,
-)
+from rewardkit.guard.guard_file import guard_file_text, secret_variables, trial_rows, try_reward
 from rewardkit.launch.recipe import Recipe, RewardGuard
 from rewardkit.launch.scorer_location import absolute
 from rewardkit.launch.secret_values import MARK, reveal_options

@@ -35,15 +35,7 @@ from rewardkit.preprocess.column_map import Condition, parse_condition, top_leve
 from rewardkit.preprocess.load import card_of, load_dataset, read_set_name
 from rewardkit.preprocess.source import Hub, RawRows, Source, find_source
 from rewardkit.preprocess.template import Template, Turns, load_template, load_turns
-from rewardkit.row import (
-    BATCH_ROWS,
-    Row,
-    batched,
-    build_row,
-    image_contents,
-    read_rows,
-    write_rows,
-)
+from rewardkit.row import BATCH_ROWS, Row, batched, build_row, image_contents, read_rows, write_rows
 from rewardkit.row_files import rows_at
 from rewardkit.versions import VERSION
 

@@ -7,13 +7,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, call_catching
 from rewardkit.model_client.completions import UNUSABLE, parse_choice
-from rewardkit.responses.files import (
-    Chunk,
-    SkippedRow,
-    files_name,
-    read_chunks,
-    read_records,
-)
+from rewardkit.responses.files import Chunk, SkippedRow, files_name, read_chunks, read_records
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.score import VERDICT_KEYS, RewardResult, RightRule, rule_of_results

@@ -13,12 +13,7 @@ from rewardkit.errors import UsageError
 from rewardkit.frames import takes_rows
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.jsonl import fingerprint, json_bytes, json_line, parsed_json_bytes
-from rewardkit.output import (
-    atomic,
-    atomic_side_file,
-    require_side_file,
-    resolve_output,
-)
+from rewardkit.output import atomic, atomic_side_file, require_side_file, resolve_output
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
 from rewardkit.responses.figures import (

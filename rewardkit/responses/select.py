@@ -14,11 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewardkit.dropped_rows import (
-    atomic_with_dropped,
-    dropped_path,
-    require_dropped_path,
-)
+from rewardkit.dropped_rows import atomic_with_dropped, dropped_path, require_dropped_path
 from rewardkit.errors import DataError, UsageError
 from rewardkit.jsonl import json_line
 from rewardkit.output import require_absent, require_not_input

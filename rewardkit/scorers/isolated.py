@@ -35,13 +35,7 @@ from rewardkit.scorers.base import (
 )
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function
-from rewardkit.scorers.right_score import (
-    AnswerForm,
-    GoldRow,
-    ScoreAll,
-    learn_right,
-    own_form,
-)
+from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
 from rewardkit.scorers.score import RightRule
 
 #: Default timeout per response.

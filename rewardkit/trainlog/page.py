@@ -17,12 +17,7 @@ from rewardkit.trainlog.phrases import examples_of
 from rewardkit.trainlog.run_comparison import CurveDifference, RunComparison, Verdict, compare_runs
 from rewardkit.trainlog.series import Series, finite, mean
 from rewardkit.trainlog.summary import RunSummary
-from rewardkit.trainlog.tables import (
-    MAX_SETTINGS,
-    difference_cells,
-    format_duration,
-    format_number,
-)
+from rewardkit.trainlog.tables import MAX_SETTINGS, difference_cells, format_duration, format_number
 from rewardkit.trainlog.topics import TOPICS, Better, elapsed_hours
 from rewardkit.trainlog.translations import translations, with_note
 

@@ -5,12 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from rewardkit.answers.scalar import (
-    UndefinedError,
-    evaluate_digits,
-    evaluate_double,
-    exact_value,
-)
+from rewardkit.answers.scalar import UndefinedError, evaluate_digits, evaluate_double, exact_value
 from tests.answers.latex_printer import close, read
 from tests.tables import every
 

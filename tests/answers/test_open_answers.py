@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 from rewardkit.answers.open_answers import matching, verdict
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
-from rewardkit.answers.open_answers.verdict import (
-    MAX_ANSWER_WORDS,
-    MAX_GOLD_WORDS,
-    Outcome,
-    judge,
-)
+from rewardkit.answers.open_answers.verdict import MAX_ANSWER_WORDS, MAX_GOLD_WORDS, Outcome, judge
 from tests.tables import every
 
 WHO = "Who painted the ceiling of the old chapel?"
@@ -22,9 +17,7 @@ WHAT = "What do the divers carry?"
 #: Letters of which no number, month, title or function word is made.
 LETTERS = "abdgkouvz"
 NAMES = st.lists(
-    st.text(LETTERS, min_size=3, max_size=9).map(str.capitalize),
-    min_size=1,
-    max_size=4,
+    st.text(LETTERS, min_size=3, max_size=9).map(str.capitalize), min_size=1, max_size=4
 ).map(" ".join)
 
 

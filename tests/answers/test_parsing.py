@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare
 from rewardkit.answers.parsing.grammar import MAX_DEPTH, parse
-from rewardkit.answers.parsing.tokens import (
-    UnreadableError,
-    tokenize,
-)
+from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
 from rewardkit.answers.parsing.tree import INF, PI, add, divide, fn, mul, multiply, neg, num
 from rewardkit.answers.parsing.units import lookup_unit
 from rewardkit.answers.scalar import UndefinedError, evaluate_double, exact_value

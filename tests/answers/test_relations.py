@@ -4,11 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import equal
-from rewardkit.answers.relations import (
-    are_proportional,
-    equation_value,
-    solution_of,
-)
+from rewardkit.answers.relations import are_proportional, equation_value, solution_of
 from rewardkit.answers.scalar import STRICT
 from tests.answers.latex_printer import read
 from tests.tables import every

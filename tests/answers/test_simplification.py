@@ -4,10 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.simplification import (
-    MAX_QUESTION_CHARS,
-    question_formulas,
-)
+from rewardkit.answers.simplification import MAX_QUESTION_CHARS, question_formulas
 from tests.tables import every
 
 

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.scalar import STRICT
-from rewardkit.answers.type_rules import (
-    _RULES,
-    same_answer,
-    states_several_values,
-    value_type,
-)
+from rewardkit.answers.type_rules import _RULES, same_answer, states_several_values, value_type
 from tests.answers.latex_printer import expressions as trees
 from tests.answers.latex_printer import latex, lenient, read
 from tests.answers.samples import SAMPLES, texts

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from rewardkit.answers.equal import compare
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
-from rewardkit.answers.parsing.units import (
-    NO_UNIT,
-    UNITS,
-    counting_unit,
-    lookup_unit,
-)
+from rewardkit.answers.parsing.units import NO_UNIT, UNITS, counting_unit, lookup_unit
 from rewardkit.answers.scalar import Policy
 from tests.tables import every
 

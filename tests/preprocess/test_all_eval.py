@@ -13,11 +13,7 @@ from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.suite import parse_suite, prepare_member
 from rewardkit.preprocess import source
 from rewardkit.preprocess.card import Split, read_card
-from rewardkit.preprocess.eval_sets import (
-    evaluation_splits,
-    find_in_folder,
-    read_eval_sets,
-)
+from rewardkit.preprocess.eval_sets import evaluation_splits, find_in_folder, read_eval_sets
 from rewardkit.preprocess.load import set_name
 from rewardkit.preprocess.source import SAMPLES
 from tests.preprocess.rows import jsonl, write_card

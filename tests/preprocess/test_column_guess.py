@@ -141,10 +141,7 @@ def test_an_object_around_all_rows_is_not_taken_for_one_row(tmp_path, wrapper, f
 
 @every(
     ("header", "names"),
-    [
-        ("question,A,B,C,D,answer", ["A", "B", "C", "D"]),
-        ("question,a,answer", []),
-    ],
+    [("question,A,B,C,D,answer", ["A", "B", "C", "D"]), ("question,a,answer", [])],
 )
 def test_columns_with_options_that_no_prompt_shows_are_found(header, names):
     row = dict.fromkeys(header.split(","), "x")

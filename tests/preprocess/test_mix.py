@@ -232,8 +232,7 @@ def test_a_row_that_cannot_be_converted_is_one_clear_error_and_leaves_no_file(ca
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("empty", "no rows"), ("text", "not a readable parquet")],
+    ("name", "message"), [("empty", "no rows"), ("text", "not a readable parquet")]
 )
 def test_files_that_cannot_be_read_are_one_clear_error(good, tmp_path, name, message):
     write_table(tmp_path / "empty", schema=SCHEMA)
@@ -255,13 +254,7 @@ def test_a_column_that_is_not_a_python_value_is_left_out_and_named(tmp_path):
 
 
 @every(
-    ("gold", "text"),
-    [
-        (2**80, str(2**80)),
-        (-0.5, "-0.5"),
-        (Decimal("1.50"), "1.50"),
-        ([7], "7"),
-    ],
+    ("gold", "text"), [(2**80, str(2**80)), (-0.5, "-0.5"), (Decimal("1.50"), "1.50"), ([7], "7")]
 )
 def test_a_gold_becomes_its_text(gold, text):
     row = foreign(reward_model={"ground_truth": gold})
@@ -312,11 +305,7 @@ def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank()
 
 @every(
     ("options", "texts"),
-    [
-        (["a", 1, None], ["a", "1", ""]),
-        ({"B": "y", "A": "x", "C": None}, ["x", "y"]),
-        (None, []),
-    ],
+    [(["a", 1, None], ["a", "1", ""]), ({"B": "y", "A": "x", "C": None}, ["x", "y"]), (None, [])],
 )
 def test_options_become_a_list_of_texts(options, texts):
     made, _ = to_schema_row(foreign(extra_info={"options": options}), 0)

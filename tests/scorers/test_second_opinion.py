@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import UsageError
 from rewardkit.recorder.writer import PATTERN
 from rewardkit.scorers.base import Score, Status, spec_of
-from rewardkit.scorers.compose import (
-    METRICS,
-    Part,
-    Reward,
-    SecondOpinion,
-    build,
-    write_reward_file,
-)
+from rewardkit.scorers.compose import METRICS, Part, Reward, SecondOpinion, build, write_reward_file
 from rewardkit.scorers.load import load_scorer
 from tests.judging.faulty_server import prompt_of, serving
 from tests.scorers.test_compose import FIXED, load_as_verl_does, load_reward
