@@ -61,9 +61,12 @@ PANELS = {
 OLD_COMMANDS = {
     "card": "rewardkit list NAME",
     "compare": "rewardkit score FILES --scorer A --scorer B",
+    "explain-key": "rewardkit glossary KEY",
+    "explain-metric": "rewardkit glossary METRIC",
     "leaderboard": "rewardkit eval compare RUNS",
     "merge": "rewardkit eval merge CHECKPOINT OUT",
     "report": "rewardkit score FILES --html PAGE",
+    "serve": "rewardkit eval merge CHECKPOINT --recipe RECIPE",
 }
 
 
