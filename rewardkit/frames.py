@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from rewardkit.errors import DataError, UsageError, call_catching
+from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,12 +58,17 @@ def write_rows(rows: Any, path: Path) -> Path:
     Raises:
         UsageError: Arrow has no type for a column.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    error = call_catching(lambda: pq.write_table(arrow_table(rows), path))
-    if error is not None:
+    try:
+        table = arrow_table(rows)
+    except (pa.ArrowException, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UsageError(f"Arrow cannot hold these rows ({type(rows).__name__}): {reason}")
+        raise UsageError(
+            f"Arrow cannot hold these rows ({type(rows).__name__}): {reason}"
+        ) from error
+    pq.write_table(table, path)
     return path
 
 

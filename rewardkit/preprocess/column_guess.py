@@ -173,7 +173,9 @@ def own_dataset(
         ),
         unread_options=tuple(unread_options(rows, [*questions, answer_key])),
         noted_columns=frozenset(
-            name for name, value in items if value and not isinstance(value, (int, float))
+            name
+            for name, value in items
+            if (value and not isinstance(value, (str, int, float))) or has_text(name, value)
         ),
     )
 

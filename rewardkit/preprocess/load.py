@@ -223,7 +223,7 @@ def _unknown_name(text: str, datasets: list[str]) -> str:
         sets = ", ".join(set_names(card_of(load_dataset(datasets[0]))))
         return f"unknown set {text!r}.{near} The sets of {datasets[0]}: {sets}."
     file = ""
-    if os.path.isdir(text):  # noqa: PTH112 - unlike a Path, it takes texts that are no path
+    if os.path.isdir(text):  # noqa: PTH112 - unlike a Path, it takes strings that are not paths
         file = f" {text} is a folder: name a file in it, or give it as --source of a dataset."
     elif os.path.isfile(f"{text}.parquet"):  # noqa: PTH113
         file = f" Did you mean the file {text}.parquet?"

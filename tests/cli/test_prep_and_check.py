@@ -31,25 +31,30 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     assert report["lengths"]["unit"] == "characters"
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(run, tmp_path, suffix):
+@pytest.mark.parametrize(
+    ("suffix", "name", "filler"),
+    [("jsonl", "input", ""), ("csv", "input", ""), ("csv", "remark", "5")],
+)
+def test_text_of_a_column_that_fills_late_is_told_with_its_number_of_rows(
+    run, tmp_path, suffix, name, filler
+):
     question = [f"What is {n}+1?" for n in range(90)]
-    late = [f"text {n}" if n > 69 else "" for n in range(90)]
-    columns = {"question": question, "answer": list(range(90)), "early": question, "input": late}
+    late = [f"text {n}" if n > 69 else filler for n in range(90)]
+    columns = {"question": question, "answer": list(range(90)), "early": question, name: late}
     table, file = pa.table(columns), tmp_path / f"x.{suffix}"
     if suffix == "csv":
         pa.csv.write_csv(table, file)
     else:
-        rows = [{name: v for name, v in row.items() if v != ""} for row in table.to_pylist()]
+        rows = [{key: v for key, v in row.items() if v != ""} for row in table.to_pylist()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = run("prep", file, "--out", tmp_path / "a.parquet")
     assert "the text in early is left out; --keep early keeps it" in result.stderr
-    assert "text in input, which the first rows lack, is left out of 20 rows;" in result.stdout
+    assert f"text in {name}, which the first rows lack, is left out of 20 rows;" in result.stdout
     assert "text in early" not in result.stdout
     result = run("prep", file, "--limit", 80, "--out", tmp_path / "b.parquet")
     assert "left out of 10 rows" in result.stdout
     if suffix == "csv":
-        result = run("prep", file, "--keep", "input", "--out", tmp_path / "c.parquet")
+        result = run("prep", file, "--keep", name, "--out", tmp_path / "c.parquet")
         assert "left out of" not in result.stdout
 
 
