@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from inspect import iscoroutinefunction, signature
+from itertools import count
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -127,6 +128,7 @@ class Breaker:
         """Trip above this fraction of failures in the last `WINDOW_CALLS` calls."""
         self._fraction, self._has_succeeded = fraction, False
         self._failures: deque[bool] = deque(maxlen=WINDOW_CALLS)
+        self._numbers = count(1)  # of failures: no two threads get the same one
 
     def count(self, *, is_failure: bool) -> str:
         """Count a call; return why the run should stop, or ""."""
@@ -135,7 +137,7 @@ class Breaker:
             self._has_succeeded = True
             return ""
         calls = [*self._failures]
-        if len(calls) >= FIRST_CALLS and not self._has_succeeded:
+        if next(self._numbers) >= FIRST_CALLS and not self._has_succeeded:
             return f"it failed on all of its first {FIRST_CALLS} calls in this process"
         if len(calls) == WINDOW_CALLS and sum(calls) > self._fraction * WINDOW_CALLS:
             return f"it failed on {sum(calls)} of its last {WINDOW_CALLS} calls in this process"
