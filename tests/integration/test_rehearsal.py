@@ -85,7 +85,7 @@ STEPS = 14
 
 def can_merge(folder, out):
     """Return whether `rewardkit eval merge` turns a rehearsal's checkpoint into Hugging Face weights."""
-    command = [sys.executable, "-m", "rewardkit", "merge", str(folder), str(out)]
+    command = [sys.executable, "-m", "rewardkit", "eval", "merge", str(folder), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     return done.returncode == 0 and (out / "model.safetensors").is_file()
 
