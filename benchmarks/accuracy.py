@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cases import HALVES, SETS, Case, load
 from peers.graders import Answers, ask
 
-from rewardkit.scorers import gsm8k, math, mcq
+from rewardkit.scorers import gsm8k, math, math_dapo, mcq, qa
 from rewardkit.scorers.base import Score
 
 #: Answer formats that each peer reads; on other sets every response would be wrong.
@@ -53,7 +53,9 @@ PEERS = {
 SCORERS: dict[str, Callable[..., Score]] = {
     "math": math.score,
     "mcq": mcq.score,
+    "math_dapo": math_dapo.score,
     "gsm8k": gsm8k.score,
+    "qa": qa.score,
 }
 
 #: Our columns: a scorer (None: the one of the case), its options, and the formats it reads.

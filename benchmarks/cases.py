@@ -20,8 +20,14 @@ SETS = {
     "tests": "any",
     "exploits": "any",
     "redteam": "any",
+    "redteam3": "any",
+    "redteam3_adaptive": "any",
+    "peer_suites": "any",
+    "mathverify_issues": "any",
     "physics_pairs": "boxed",
     "mathv_free": "boxed",
+    "mathvista_free": "free",
+    "tabmwp": "free",
     "real_gsm8k_openai": "hashes",
     "real_gsm8k_abel": "hashes",
     "real_gsm8k_gsmplus": "hashes",
@@ -34,12 +40,14 @@ SETS = {
     "real_mcq_gaokao": "letters",
     "real_mcq_mmlupro": "letters",
     "mathv_choice": "stated",
+    "mathvista_choice": "stated",
     "mrben_letters": "stated",
     "real_financemath": "free",
 }
 
 #: Scorer and options of sets that are not for `math` and whose rows do not name a scorer.
 SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mathvista_choice": ("mcq", {"final_letter": True}),
     "mathv_choice": ("mcq", {"final_letter": True}),
     "mrben_letters": ("mcq", {"final_letter": True}),
 }

@@ -40,6 +40,7 @@ from rewardkit.scorers import math
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 FLOORS = HERE / "floors.json"
+OPEN_QUESTIONS = ("qa_evouna", "qa_nq301")
 GOLDEN_AND_HOSTILE = ["tests/launch/test_plan.py", "tests/guard", "tests/isolate"]
 #: Verdicts of import_scripts.py that may not become more frequent; `equal` may not become less frequent.
 WRONG_IMPORTS = ("shell left in", "wrong value", "foreign key", "lost key")
@@ -56,13 +57,14 @@ def accuracy(shared: Path) -> Iterator[tuple[str, float]]:
         for case, right in zip(cases, verdicts[name], strict=True):
             if right != case.label:
                 errors[f"{name} {case.half} {'paid' if right else 'refused'}"] += 1
-    lines = (shared / "cases/qa_evouna.jsonl").read_text(encoding="utf-8").split("\n")
-    for row in map(json.loads, filter(None, lines)):
-        right = row["label"] is None or qa_verdict("robust", row)
-        if row["label"] is not None and right != row["label"]:
-            half = HALVES[half_of_question(row) != "build"]
-            errors[f"qa_evouna {half} {'paid' if right else 'refused'}"] += 1
-    for name in (*SETS, "qa_evouna"):
+    for name in OPEN_QUESTIONS:
+        lines = (shared / f"cases/{name}.jsonl").read_text(encoding="utf-8").split("\n")
+        for row in map(json.loads, filter(None, lines)):
+            right = row["label"] is None or qa_verdict("robust", row)
+            if row["label"] is not None and right != row["label"]:
+                half = HALVES[half_of_question(row) != "build"]
+                errors[f"{name} {half} {'paid' if right else 'refused'}"] += 1
+    for name in (*SETS, *OPEN_QUESTIONS):
         for half in HALVES:
             for error in ("paid", "refused"):
                 yield f"{name} {half} {error}", errors[f"{name} {half} {error}"]

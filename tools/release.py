@@ -123,7 +123,7 @@ def check_files(sdist: Path, wheel: Path, tree: Path) -> None:
     compare("sdist", packed, files | OTHER_SDIST_FILES | {"pyproject.toml"})
     names = zipfile.ZipFile(wheel).namelist()
     installed = {f"rewardkit/{f}" if f.startswith("data_cards") else f for f in files}
-    compare("wheel", {n for n in names if ".dist-info/" not in n}, installed)
+    compare("wheel", {n for n in names if not n.split("/")[0].endswith(".dist-info")}, installed)
     print(f"{len(files)} files of the tree are in the sdist and in the wheel")
 
 
