@@ -46,6 +46,7 @@ from rewardkit.answers.scalar import (
 )
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
+from rewardkit.answers.words import same_words
 
 #: The steps of a comparison, which `rewardkit explain` calls rungs.
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -113,7 +114,7 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVer
         return EqualityVerdict("unreadable", "text")
     if p.folded == g.folded != ():
         return EqualityVerdict("equal", "text")
-    if p.words is not None and p.words == g.words:
+    if (p.words is not None and p.words == g.words) or same_words(pred, gold, question):
         return EqualityVerdict("equal", "words")
     if g.value is None:
         return EqualityVerdict("unreadable", "text")

@@ -1,0 +1,182 @@
+r"""Golds that are words.
+
+A gold in words is met by the same words, by a truth value with a clause (`Yes, it is continuous`), by the
+same date, and by a sentence whose other words have no content or are the question's (`Tom is the tallest`).
+"""
+
+import re
+
+from rewardkit.answers.open_answers.golds import Date, dates_in
+from rewardkit.answers.open_answers.words import stem
+from rewardkit.answers.open_answers.words import words as open_words
+from rewardkit.answers.parsing.tokens import fold_case
+from rewardkit.answers.parsing.vocabulary import split_words
+
+#: Most characters of an answer, and of the end of a question.
+MAX_CHARS = 200
+MAX_QUESTION_CHARS = 600
+
+_MARKUP = re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{|\\[ ,;!]|[${}*_`\"“”]|~")
+#: A gold that is words, no name of a quantity such as `AB`.
+_WORDS = re.compile("(?=.*(?:[A-Za-z][a-z]{2}|[\u4e00-\u9fff]))[^\\W\\d_]+(?:[ ,'’-]+[^\\W\\d_]+)*")
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def same_words(pred: str, gold: str, question: str) -> bool:
+    """Whether an answer states a gold that is words."""
+    if max(len(pred), len(gold)) > MAX_CHARS:
+        return False
+    p, g = _plain(pred), _plain(gold)
+    if (truth := _TRUTH_VALUES.get(g.casefold())) is not None:
+        return _stated_truth(p) == truth
+    if date := _date(g):
+        return _date(p) == date
+    if not _WORDS.fullmatch(g):
+        return False
+    states = _states_in_chinese if _CHINESE.search(g) else _states_in_english
+    return states(p, g, question[-MAX_QUESTION_CHARS:])
+
+
+def _plain(text: str) -> str:
+    return " ".join(_MARKUP.sub(" ", text).split()).strip(" .。!！,，;；:：")
+
+
+# --- truth values
+
+_TRUTH_VALUES = {
+    **dict.fromkeys("yes y true t 是 是的 对 正确 √ ✓".split(), True),
+    **dict.fromkeys("no n false f 否 错 错误 不是 不对 不正确 × ✗".split(), False),
+}
+_TRUTH = re.compile(
+    r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])"
+    r"(?:[\s,，.;:：。；—–-]*(?P<reason>\s(?:because|since|as)\s.+|(?:因为|由于).+)"
+    r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?",
+    re.DOTALL | re.IGNORECASE,
+)
+_DENIAL = re.compile(r"\b(?:no|not|never|cannot|fails?|false)\b|n['’]t\b|[不没非无]", re.IGNORECASE)
+#: Words that turn, restrict or doubt a statement, or join another one.
+_TURN = re.compile(
+    r"\b(?:yes|or|but|however|although|though|yet|wait|actually|maybe|perhaps|possibly|probably|likely|might"
+    r"|could|may|would|if|when|for|unless|except|only|some|sometimes|almost|nearly|partly|than|either|both"
+    r"|depends|depending|wrong|incorrect|otherwise|guess|assum\w+|suppos\w+|hardly)\b|[?？/]"
+    r"|或|但|而|且|又|除|只|既|可能|也许|大概|如果|不过|其实|至少|至多|最多|超过",
+    re.IGNORECASE,
+)
+
+
+def _stated_truth(text: str) -> bool | None:
+    """Return what an answer such as `No, it is not` says; None if its clause turns or contradicts it.
+
+    A reason may have any words; any other clause of a `no` must deny and that of a `yes` must not.
+    """
+    match = _TRUTH.fullmatch(text)
+    if match is None or _TURN.search(match["reason"] or match["clause"] or ""):
+        return None
+    truth = _TRUTH_VALUES[match["word"].casefold()]
+    is_consistent = not match["clause"] or truth != bool(_DENIAL.search(match["clause"]))
+    return truth if is_consistent else None
+
+
+# --- dates
+
+#: The name of a month, or the first parts of a date in figures.
+_DATE = re.compile(
+    r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)"
+    r"|\d{4}[-年/]\d",
+    re.IGNORECASE,
+)
+_CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
+
+
+def _date(text: str) -> Date | None:
+    """Return the date that a text is; None if it is more or less than a day of a month."""
+    if not _DATE.search(text):
+        return None
+    parts = open_words(_CHINESE_DATE.sub(r"\1-\2-\3", text))
+    dates = dates_in(parts)
+    is_whole = len(dates) == 1 and dates[0][1] == (0, len(parts)) and dates[0][0].day
+    return dates[0][0] if is_whole else None
+
+
+# --- sentences
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+#: Words without content of their own, and the kinds of thing that a gold may name beside its value.
+_EMPTY_WORDS = split_words(
+    "a an the it it's is was are were be this that these those he she they there we i so therefore thus hence then"
+    " answer must get have on in at my our final correct"
+)
+_KIND_WORDS = split_words("any number numbers integer integers solution solutions value values")
+#: Words that say nothing without the kind after them.
+_COUNTS = split_words("no not all every each many more some one two three both other")
+#: Words with which a question asks for something that no part of the question says.
+_MODIFIERS = split_words(
+    "first second third fourth fifth last next previous other not no never least except false incorrect wrong loses lose"
+)
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z$\\(])")
+
+
+def _states_in_english(pred: str, gold: str, question: str) -> bool:
+    p, g = (_content_words(text) for text in (pred, gold))
+    starts = [i for i in range(len(p) - len(g) + 1) if p[i : i + len(g)] == g]
+    if len(starts) != 1 or _CONTENT_SIGN.search(pred):
+        return False
+    rest = p[: starts[0]] + p[starts[0] + len(g) :]
+    return not rest or (
+        not _is_turned(" ".join(rest)) and set(map(stem, rest)) <= _asked_words(question)
+    )
+
+
+#: Signs of a formula, which an answer in words does not hold.
+_CONTENT_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
+
+
+def _is_turned(text: str) -> bool:
+    return bool(
+        _TURN.search(text)
+        or _DENIAL.search(text)
+        or re.search(r"\b(?:and|neither|nor|none)\b", text)
+    )
+
+
+def _content_words(text: str) -> list[str]:
+    words = list(map(fold_case, _WORD.findall(text)))
+    content = [word for word in words if word.casefold() not in _EMPTY_WORDS]
+    values = [word for word in content if word not in _KIND_WORDS]
+    return content or words if _COUNTS.issuperset(values) else values
+
+
+def _asked_words(question: str) -> set[str]:
+    """Return the stems of the last sentence of a question, without names and the alternatives it offers."""
+    *_, sentence = _SENTENCE_END.split(question.strip())
+    words = _WORD.findall(sentence)
+    if not _MODIFIERS.isdisjoint(map(str.casefold, words)):
+        return set()
+    return {stem(word) for word in words if word.islower()} - set(
+        map(stem, _alternatives(sentence))
+    )
+
+
+def _alternatives(sentence: str) -> set[str]:
+    return {
+        word
+        for pair in re.findall(r"([\w-]+),? or (?:the |an? )?([\w-]+)", sentence)
+        for word in pair
+    }
+
+
+_CHINESE_LEAD = re.compile(
+    r"^(?:所以|因此|故|答案|应?该?[是为]|它|该|此|这|其)+|(?:应?[是为]|的)+$"
+)
+
+
+def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
+    before, found, after = pred.partition(gold)
+    rest = _CHINESE_LEAD.sub("", before.strip())
+    if not found or after.strip(" 的。") or gold in before or _is_turned(before):
+        return False
+    asked = re.sub(r"[\s$]", "", question)
+    rest = rest.replace(" ", "")
+    return not rest or (
+        len(rest) > 1 and rest in asked and rest not in re.split("[或、，,“”“”]|还是", asked)
+    )
