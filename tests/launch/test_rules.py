@@ -136,6 +136,7 @@ EXAMPLES = [
      "LONG DYNAMIC algorithm=ppo TOKENS=18432", "16384 x sequence parallel 1"),
     ("L-18", "BATCH=128", "BATCH=256", "256 is more than {BATCH}=128"),
     ("L-18", "MICRO=3", "+ DYNAMIC", "3 does not divide the 256 rows"),
+    ("L-18", "MICRO=21 R.n=5", "+ MICRO=20", "Set {MICRO}=20."),
     ("L-19", "BATCH=257 R.n=5", "+ DYNAMIC", "Set {BATCH}=264"),
     ("L-19", "BATCH=257 R.n=5 train_rows=260", "BATCH=256 R.n=5", "Set {BATCH}=256"),
     ("L-19", "MINI=4 R.n=5", "+ MINI=8", "4 x n 5 = 20 does not divide by 8 copies"),
@@ -238,6 +239,7 @@ EXAMPLES = [
     ("L-68", "R.n=5 train_rows=1003", "+ train_rows=1024", "the run has no step. Set {BATCH}=1000"),
     ("L-68", "R.n=5 train_rows=7", "+ train_rows=1024", "Prepare 8 rows or more"),
     ("L-68", "BATCH=256 trainer.save_freq=500 train_rows=3000", "+ train_rows=7473", "500 is more"),
+    ("L-69", "MICRO=40 R.n=5 LENGTH=1024", "+ MICRO=20", "Set {MICRO}=20, or"),  # 21 fit, 20 divide
     ("L-69", "LONG MICRO=2", "+ MICRO=1", "2 rows of 18432 tokens make passes of 36864 tokens"),
     ("L-73", "data.shuffle=False", "data.shuffle=True", "False reads the rows in the file's order"),
     ("L-74", "data.prompt_key=question", "data.prompt_key=prompt", "question"),

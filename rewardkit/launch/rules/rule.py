@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from math import gcd
 from operator import ge, gt, le, lt
 from string import Formatter
 from typing import Any
 
 from rewardkit.finding import Finding, Severity
-from rewardkit.launch.rules.values import PlanValues, has_type
+from rewardkit.launch.rules.values import PlanValues, divisor_up_to, has_type
 from rewardkit.launch.verl.releases import LATEST, parse_release
 from rewardkit.registry import did_you_mean
 from rewardkit.strict_yaml import read_table
@@ -162,7 +161,7 @@ class Row:
         ):
             return None
         known = _as_list(good)
-        best = gcd(value, good) if self.test == "divides" else known[0]
+        best = divisor_up_to(value, good) if self.test == "divides" else known[0]
         words = {
             "key": self.key,
             "value": value,

@@ -62,6 +62,11 @@ def has_type(value: Any, example: Any) -> bool:
     return value is not None and type(value) is kind
 
 
+def divisor_up_to(limit: int, total: int) -> int:
+    """Return the largest divisor of a total, up to a limit; 1 if the limit is less."""
+    return next((size for size in range(min(limit, total), 1, -1) if total % size == 0), 1)
+
+
 def largest_divisor(limit: int, *totals: int) -> int:
     """Return the largest power of two, up to a limit, that divides all totals."""
     best = 1
@@ -316,6 +321,13 @@ def _steps(values: PlanValues) -> int | None:
     return stated or rows // batch * (values.count("trainer.total_epochs") or 1)
 
 
+def _pass_rows(values: PlanValues) -> int | None:
+    """Return how many rows make a pass of `_PASS_TOKENS`; they divide those of a mini batch."""
+    fit = _known(lambda n: max(1, _PASS_TOKENS // n), values.sequence_tokens)
+    rows = values.rows_per_copy(values.mini_batch)
+    return divisor_up_to(fit, rows) if fit and rows else fit
+
+
 def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, (list, tuple)) else None
 
@@ -347,7 +359,7 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "rollout_tokens": _rollout_tokens,
     "batched_tokens": lambda v: _known(lambda n: max(_DEFAULT_TOKENS, n), _rollout_tokens(v)),
     "penalty_tokens": lambda v: _known(lambda limit: max(1, limit // 5), v.response_tokens),
-    "pass_rows": lambda v: _known(lambda n: max(1, _PASS_TOKENS // n), v.sequence_tokens),
+    "pass_rows": _pass_rows,
     "response_room": lambda v: _known(sub, v.facts.context, v.prompt_tokens),
     "batch_rows": lambda v: v.rows_per_copy(v.batch),
     "mini_batch_rows": lambda v: v.rows_per_copy(v.mini_batch),
@@ -359,6 +371,9 @@ COMPUTED: Mapping[str, Callable[[PlanValues], Any]] = {
     "steps": _steps,
     "widest_tensor": lambda v: _known(
         lambda size, n: largest_divisor(size, n, v.facts.heads or n), v.tensor_parallel, v.devices
+    ),
+    "megatron_tensor": lambda v: _known(
+        math.gcd, v.count(f"{ACTOR}.megatron.tensor_model_parallel_size"), v.facts.heads
     ),
     "gdpo_keys": lambda v: _length(v.plan.get(REWARD_KEYS)) or 0,
     "gdpo_weights": lambda v: _length(v.plan.get(REWARD_WEIGHTS)),
