@@ -18,6 +18,7 @@ from rewardkit.cli.shared.console import (
     activity,
     print_json,
     print_table,
+    print_wrapped,
     prints_to_stderr,
     progress,
     progress_bar,
@@ -363,7 +364,7 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
         print_table(Table(COLUMNS, rows, f"{report.parquet}: {total['responses']:,} responses"))
         if total["n"][0] > 1:
             _print_at_k(groups)
-        typer.echo(NOTE)
+        print_wrapped(NOTE)
     _require_a_gold(report)
 
 
@@ -381,9 +382,8 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
             for source, group in summary["by_data_source"].items()
         ]
         print_table(Table(COLUMNS, rows, f"{out}: {len(reports)} sets"))
-        typer.echo(
-            f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit eval compare --metric pass@8."
-        )
+        print_wrapped(NOTE)
+        typer.echo("For pass@k and maj@k use --json, or rewardkit eval compare --metric pass@8.")
     _require_a_gold(*reports.values())
 
 
@@ -439,7 +439,7 @@ def print_comparison(comparison: Comparison) -> None:
     from rewardkit.evaluate.runs import LEGEND
 
     print_table(comparison.table())
-    typer.echo(f"in brackets: 95 % interval over questions; {LEGEND}")
+    print_wrapped(f"in brackets: 95 % interval over questions; {LEGEND}")
     differences = dict(comparison.differences)
     if not differences:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, show_import, warn
+from rewardkit.cli.shared.console import print_item, print_json, show_import, warn
 from rewardkit.cli.shared.options import argument, examples, option
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _print(
     kind = "a coroutine function" if trial.is_async else "a function"
     has_time = trial.failure_count < trial.calls
     time = f"; a call took {trial.seconds * 1000:.3g} ms" if has_time else ""
-    typer.echo(
+    print_item(
         f"{reward}: {kind}; {trial.failure_count} of {trial.calls} calls of the trial failed{time}."
     )
     is_stopped = settings.on_failure == "stop"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared import options as opt
-from rewardkit.cli.shared.console import print_json, print_table, warn
+from rewardkit.cli.shared.console import print_item, print_json, print_table, warn
 from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.cli.shared.options import argument, examples, option
 from rewardkit.errors import UsageError
@@ -117,14 +117,16 @@ def import_(
     if notice := release_notice(verl):
         warn(f"verl {verl} {notice}")
     for finding in imported.findings:
-        warn(f"{finding.severity}: {finding}")
+        print_item(f"{finding.severity}: {finding}", err=True)
     if as_json:
         print_json({**vars(imported), "findings": [each.values() for each in imported.findings]})
     elif out:
         with atomic(out, overwrite=overwrite) as part:
             part.write_text(recipe_text(imported), encoding="utf-8")
-        count = len(imported.findings)
-        warn(f"{out} is written, with {count} findings above. Next: rewardkit check {out}")
+        findings = (
+            f", with {n} finding{'s' * (n > 1)} above" if (n := len(imported.findings)) else ""
+        )
+        warn(f"{out} is written{findings}. Next: rewardkit check {out}")
     else:
         typer.echo(recipe_text(imported), nl=False)
 

@@ -15,6 +15,7 @@ from rewardkit.file_kinds import COMPRESSIONS, lines_fault, row_suffix
 from rewardkit.jsonl import MAX_LINE_BYTES, LongLine, bounded_lines, parse_json
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.responses.store import HEAD_KEY
+from rewardkit.text import row_count
 
 #: Size of a chunk: bytes of jsonl, rows of parquet.
 CHUNK_BYTES = 1 << 20
@@ -49,7 +50,7 @@ def skipped_lines(rows: Iterable[SkippedRow], n: int, what: str = "skipped") -> 
     for where, reason in rows:
         first_lines.setdefault(reason, where)
     lines = [f"{where}: {what}: {reason}" for reason, where in first_lines.items()][:MAX_REASONS]
-    more = f"... and {n - len(lines):,} more rows, for these or other reasons"
+    more = f"... and {row_count(n - len(lines))} more, for these or other reasons"
     return [*lines, more] if n > len(lines) else lines
 
 
