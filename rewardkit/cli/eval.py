@@ -59,8 +59,30 @@ COMPARE_EXAMPLES = (
     "rewardkit eval compare runs/* --html board.html",
 )
 
+#: What the modes of `rewardkit eval` in 0.1 are called now, by the option that chose one.
+OLD_MODES = {
+    "--responses": "is now `rewardkit eval responses PARQUET FILES`",
+    "--compare": "is now `rewardkit eval compare A B`",
+    "--watch": "is gone: docs/eval.md has a loop that replaces it",
+}
+
+
+class EvalGroup(PanelGroup):
+    """`rewardkit eval`, which was one command in 0.1."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the name of a command; a call as in 0.1 is an error."""
+        first = args[0] if args else ""
+        is_old = first.endswith(".parquet") or (first[:1] == "-" and first not in ("-h", "--help"))
+        if is_old and not ctx.resilient_parsing:
+            mode = next((old for old in OLD_MODES if old in args), "")
+            now = OLD_MODES.get(mode, "is now `rewardkit eval run`")
+            raise UsageError(f"`{f'rewardkit eval {mode}'.strip()}` {now}.")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
-    cls=PanelGroup,
+    cls=EvalGroup,
     help="Evaluate a model with the reward it was trained on.",
     no_args_is_help=True,
     epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], COMPARE_EXAMPLES[0]),
