@@ -29,8 +29,18 @@ from rewardkit.answers.parsing.tokens import (
     fold_words,
     tokenize,
 )
-from rewardkit.answers.parsing.tree import PI, Node, add, neg, num, substitute, subtrees, symbols
-from rewardkit.answers.relations import equation_value, is_equation
+from rewardkit.answers.parsing.tree import (
+    PI,
+    Node,
+    add,
+    mul,
+    neg,
+    num,
+    substitute,
+    subtrees,
+    symbols,
+)
+from rewardkit.answers.relations import equation_value
 from rewardkit.answers.scalar import (
     PRECISE_STEPS,
     STRICT,
@@ -146,11 +156,16 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
     if p is not None:
         yield p, g
     if _has_unit(g) or (p is not None and _has_unit(p)):
-        p_units, g_units = (
-            _parse_or_none(side.tokens, letters_are_units=True) for side in (pred, gold)
-        )
-        if p_units is not None and g_units is not None and (p_units, g_units) != (p, g):
-            yield p_units, g_units
+        for are_units in (True, False):
+            if are_units or (
+                p is not None and (_has_unit(p) == _has_unit(g) or symbols(p) or symbols(g))
+            ):
+                p_read, g_read = (
+                    _parse_or_none(side.tokens, letters_are_units=are_units)
+                    for side in (pred, gold)
+                )
+                if p_read is not None and g_read is not None and (p_read, g_read) != (p, g):
+                    yield p_read, g_read
     if value_type(g) in _GROUP_TYPES and (split := _parse_split_digits(pred)) is not None:
         yield split, g
     if p and value_type(p) in _GROUP_TYPES and (split := _parse_split_digits(gold)) is not None:
@@ -163,7 +178,7 @@ _GROUP_TYPES = frozenset({"list", "tuple", "set"})
 
 
 def _has_unit(node: Node) -> bool:
-    return value_type(node[-1] if is_equation(node) else node) in ("quantity", "compound")
+    return any(part[0] == "quantity" for part in subtrees(node))
 
 
 def _compare_values(pred: Node, gold: Node, question: str, policy: Policy) -> Outcome:
@@ -194,7 +209,9 @@ def parse_answer(text: str) -> ParsedAnswer | None:
     return ParsedAnswer(tuple(tokens), fold(tokens), fold_words(tokens), value)
 
 
-def _parse_or_none(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:
+def _parse_or_none(
+    tokens: Sequence[Token], *, letters_are_units: bool | None = None
+) -> Node | None:
     try:
         return parse(tokens, letters_are_units=letters_are_units)
     except UnreadableError:
@@ -251,6 +268,8 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
         return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     free = parameters(gold, question)
+    if products := _functions_as_products(pred, gold):
+        return same_answer(substitute(pred, products), substitute(gold, products), policy)
     if not free:
         return False
     renamed = list(renamings(pred, gold, free, question))
@@ -259,6 +278,17 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         or any(same_answer(other, gold, policy) for other in renamed)
         or any(_has_same_members(other, gold, free, policy) for other in (pred, *renamed))
     )
+
+
+def _functions_as_products(pred: Node, gold: Node) -> dict[Node, Node]:
+    """Return the product for every `g(h+R)` of two values that also have the name `g` alone."""
+    names = symbols(pred) | symbols(gold)
+    return {
+        part: mul(("sym", part[1]), part[2])
+        for node in (pred, gold)
+        for part in subtrees(node)
+        if part[0] == "fn" and len(part) == 3 and part[1] in names and symbols(part[2])
+    }
 
 
 def _has_same_members(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:

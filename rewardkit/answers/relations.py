@@ -21,7 +21,12 @@ from rewardkit.answers.parsing.tree import (
     subtrees,
     symbols,
 )
-from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS, split_words
+from rewardkit.answers.parsing.vocabulary import (
+    ACCENTS,
+    ARITHMETIC_FUNCTIONS,
+    FLIPPED_OPERATORS,
+    split_words,
+)
 from rewardkit.answers.scalar import (
     PRECISE_STEPS,
     SAMPLE_POINTS,
@@ -160,7 +165,8 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
         case "sym":
             index = side[1].partition("_")[2]  # a_{n+1} is not the general member
             is_shifted = any(map(index.__contains__, "+-")) and any(map(str.isalpha, index))
-            return side[1] not in symbols(value) and side[1] != "..." and not is_shifted
+            is_free = {side[1], side[1].rstrip("'")}.isdisjoint(symbols(value))
+            return is_free and side[1] != "..." and not is_shifted
         case "tuple":
             are_names = all(part[0] == "sym" for part in side[1:])
             is_same_size = value[0] != "tuple" or len(value) == len(side)
@@ -168,8 +174,12 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
         case "ratio":
             return all(_is_label(part, value) for part in side[1:])
         case "fn" if is_function_name(side[1]):
-            is_plain = all(part[0] in ("sym", "num", "const", "tuple") for part in side[2:])
-            return (is_plain or side[1] in ("P", "Pr", "E", "p")) and side not in subtrees(value)
+            is_plain = all(map(_is_argument, side[2:]))
+            name = side[1].rstrip("'")
+            is_free = not any(
+                part[0] == "fn" and part[1] in (name, side[1]) for part in subtrees(value)
+            )
+            return (is_plain or side[1] in ("P", "Pr", "E", "p")) and is_free
         case "fn":
             is_value = side[1] in _VALUE_FUNCTIONS or (is_alone and not symbols(value))
             return is_value and not _has_number(side) and side not in subtrees(value)
@@ -177,6 +187,13 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
             are_points = all(len(name) == 1 and name.isupper() for name in names or {"x"})
             return _is_measure(side) or (are_points and not _has_number(side))
     return False
+
+
+def _is_argument(node: Node) -> bool:
+    """Whether a function's argument is a name, a constant, or the value of another function."""
+    if node[0] == "fn" and is_function_name(node[1]):
+        return all(map(_is_argument, node[2:]))
+    return node[0] in ("sym", "tuple") or not symbols(node)
 
 
 def _is_unevaluated(side: Node) -> bool:
@@ -196,7 +213,8 @@ def _has_number(side: Node) -> bool:
 
 def is_function_name(name: str) -> bool:
     """Whether a function has a name of the question, such as `f`, `f'`, `P`, `f^-1` or `a_n`."""
-    return len(name.partition("^")[0].rstrip("'").partition("_")[0]) == 1 or name == "Pr"
+    base = name.partition("^")[0].rstrip("'").partition("_")[0]
+    return len(base) == 1 or base == "Pr" or base in ARITHMETIC_FUNCTIONS
 
 
 def labels_agree(ours: Solution, theirs: Solution) -> bool:
@@ -211,7 +229,8 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
         return bool(p[1] == g[1]) and (is_same or _are_same_definition(ours, theirs))
     if {p[0], g[0]} == {"sym", "fn"}:  # y and f(x)
         name, function = (p[1], g[1]) if p[0] == "sym" else (g[1], p[1])
-        return bool(name == function) or (name in ("y", "z", "u") and function in "fghFGH")
+        is_usual = name[0] in "yzu" and function[0] in "fghFGH" and name[1:] == function[1:]
+        return bool(name == function) or is_usual
     return canonical_text(p) == canonical_text(g)
 
 

@@ -55,7 +55,8 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
 
 
 def _is_plain_number(node: Node) -> bool:
-    parts = node[1:] if node[0] == "add" else (node,)
+    node = _numerator(node)
+    parts = [p[1] if p[0] == "pm" else p for p in (node[1:] if node[0] == "add" else (node,))]
     return (
         len(parts) <= 2
         and sum(part[0] == "num" for part in parts) <= 1
@@ -65,6 +66,15 @@ def _is_plain_number(node: Node) -> bool:
             for factor in (part[1:] if part[0] == "mul" else (part,))
         )
     )
+
+
+def _numerator(node: Node) -> Node:
+    r"""Return the top of a complex number over a whole number, as in `\frac{3-4i}{5}`."""
+    factors = [factor for factor in node[1:] if factor != MINUS_ONE] if node[0] == "mul" else []
+    tops = [factor for factor in factors if factor[0] == "add" and _is_plain_number(factor)]
+    bottoms = [exact_value(factor) for factor in factors if factor not in tops]
+    is_whole = len(tops) == len(bottoms) == 1 and bottoms[0] and bottoms[0].numerator == 1
+    return tops[0] if is_whole else node
 
 
 def _is_unsimplified(node: Node) -> bool:
@@ -85,6 +95,8 @@ def _is_unsimplified(node: Node) -> bool:
 
 def _is_unsimplified_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
+    if _numerator(node) is not node:
+        return False
     bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
     if len(factors) > 1 and _I in subtrees(node) and any(base[0] == "add" for base in bases):
         return True

@@ -61,6 +61,7 @@ _TYPES = {
         )
     },
     **dict.fromkeys(("list", "and", "or"), "list"),
+    "to": "ratio",
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
 }
 _GROUPS = ("list", "and", "or", "set")
@@ -146,7 +147,9 @@ def _totals(node: Node) -> dict[object, Node]:
 
 
 def _ratios_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Compare ratios up to a common factor: `4:6` is `2:3`."""
+    """Compare ratios up to a common factor: `4:6` is `2:3`. Two that say `to` may be ranges."""
+    if pred[0] == gold[0] == "to":
+        return _equal_in_order(pred, gold, policy)
     return len(pred) == len(gold) and all(
         value_equal(mul(p, gold[1]), mul(g, pred[1]), policy)
         for p, g in zip(pred[2:], gold[2:], strict=True)
@@ -159,14 +162,14 @@ def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
         divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
         for node in (pred, gold)
     )
-    return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
+    return {"ratio", "to"}.isdisjoint((p[0], g[0])) and scalar_equal(p, g, policy)
 
 
 def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
     """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
     clock, other = (pred, gold) if pred[0] == "clock" else (gold, pred)
     parts = clock[1].split(":")
-    if not all(map(str.isdecimal, parts)):
+    if other[0] == "to" or not all(map(str.isdecimal, parts)):
         return False
     return _ratios_equal(("ratio", *(num(int(part)) for part in parts)), other, policy)
 

@@ -82,8 +82,13 @@ _TEMPERATURES = {
 }
 
 
-def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
+def parse(tokens: Sequence[Token], *, letters_are_units: bool | None = None) -> Node:
     """Return the tree of a text's tokens.
+
+    Args:
+        tokens: the tokens of a text, the end token last.
+        letters_are_units: whether letters after a number are a unit (`5 m`) or names (`2mg`); None
+            if the letters decide.
 
     Raises:
         UnreadableError: the grammar does not accept the text, or the text is over a limit.
@@ -100,30 +105,29 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
         raise UnreadableError("nested too deeply") from error
 
 
-def _join_prefixes(tokens: Sequence[Token], *, letters_are_units: bool) -> list[Token]:
-    r"""Return the tokens with each unit and its prefix as one: `\mu\text{m}`, `\text{k}\Omega`."""
+def _join_prefixes(tokens: Sequence[Token], *, letters_are_units: bool | None) -> list[Token]:
+    r"""Return the tokens with each unit and its prefix as one: `\mu\text{m}`, `US\$`."""
     joined: list[Token] = []
     for token in tokens:
         last = joined[-1] if joined else END_TOKEN
         prefix = "μ" if last.text == r"\mu" else last.text
         name = "Ω" if token.text == r"\Omega" else token.text
         is_sure = letters_are_units or "text" in (last.kind, token.kind)
-        if is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
+        if last.text == "US" and (token.is_sign(r"\$") or token.low in ("$", "dollar", "dollars")):
+            joined[-1] = token
+        elif is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
             joined[-1] = Token("text", prefix + name, last.follows_space)
+        elif letters_are_units and name == "Ω" and last.kind == "num":
+            joined.append(Token("text", name, token.follows_space))
         else:
             joined.append(token)
     return joined
 
 
 class _Parser:
-    """One pass over the tokens by recursive descent.
+    """One pass over the tokens by recursive descent."""
 
-    Args:
-        tokens: the tokens of a text, the end token last.
-        letters_are_units: whether a lone letter after a number may be a unit, as in `5 m`.
-    """
-
-    def __init__(self, tokens: list[Token], *, letters_are_units: bool = False) -> None:
+    def __init__(self, tokens: list[Token], *, letters_are_units: bool | None = None) -> None:
         self.tokens = tokens
         self.letters_are_units = letters_are_units
         self.position = 0
@@ -187,6 +191,8 @@ class _Parser:
         if self.is_next("(") and is_option and self.peek(3).follows_space:
             self.position += 3  # as in `\textbf{(B)}\ 12`
         node = self.parse_content()
+        if self.opens_note():
+            self.position += 3
         while self.accept(".", "!", ",", ";"):
             pass
         if self.next.kind != "end":
@@ -267,6 +273,12 @@ class _Parser:
         while operator := self._parse_operator():
             operators.append(operator)
             sides.append(self._parse_ratio())
+        if (
+            operators
+            and sides[0] in (_CONSTANTS["e"], _CONSTANTS["i"])
+            and sides[0] not in sides[1:]
+        ):
+            sides[0] = ("sym", sides[0][1])  # the eccentricity e, the current i
         node = ("rel", " ".join(operators), *sides) if operators else sides[0]
         node = self._parse_modulus(node)
         if not label:
@@ -292,14 +304,17 @@ class _Parser:
             self.accept(",")
         at = self.position
         words: list[str] = []
-        while self.tokens[at].is_word and len(words) <= MAX_LABEL_WORDS:
-            words.append(self.tokens[at].low)
+        while (word := _label_word(self.tokens[at])) and len(words) <= MAX_LABEL_WORDS:
+            words.append(word)
             at += 1
             if words[-1] in vocabulary.COPULAS or words[-1].endswith(("是", "为")):
                 return self._accept_label(at, words)
         sign, letters = self.tokens[at], "".join(words)
+        if letters in vocabulary.LABELS_WITHOUT_SIGN and (sign.kind == "num" or sign.is_sign("-")):
+            return self._accept_label(at, words)
         is_name = self.next.text.isupper() and not sign.is_sign(":")
-        if len(letters) > 2 and sign.is_sign("=", r"\approx", ":") and not is_name:
+        is_long = len(letters) > 2 or letters in vocabulary.LABELS_WITHOUT_SIGN
+        if is_long and sign.is_sign("=", r"\approx", ":") and not is_name:
             return self._accept_label(at + 1, words)
         while self.next.low in vocabulary.NEUTRAL_QUALIFIERS and self.peek(1).kind != "end":
             self.advance()
@@ -315,7 +330,7 @@ class _Parser:
         if is_changed or ends & doubt.LABEL_OPERATIONS or not doubt.LABEL_DOUBTS.isdisjoint(words):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
         is_letter = len(names) == 1 == len(names[0])
-        name = self.next.text if is_letter else " ".join(names)
+        name = self.next.text if is_letter else " ".join(names).rstrip("为是")
         self.position = at
         self.accept(":")
         return name or "it"
@@ -334,9 +349,20 @@ class _Parser:
 
     def _parse_ratio(self) -> Node:
         parts = [self._parse_union()]
-        while not self.open_bars and self.peek(1).kind != "end" and self.accept(":"):
+        kind = "ratio"
+        while not self.open_bars and self.peek(1).kind != "end" and self._accept_colon():
+            kind = "to" if self.tokens[self.position - 1].text == "to" else kind
             parts.append(self._parse_union())
-        return parts[0] if len(parts) == 1 else ("ratio", *parts)
+        return parts[0] if len(parts) == 1 else (kind, *parts)
+
+    def _accept_colon(self) -> bool:
+        is_word = self._is_ratio_word()
+        self.position += is_word
+        return is_word or self.accept(":")
+
+    def _is_ratio_word(self) -> bool:
+        is_between = self.tokens[self.position - 1].kind == self.peek(1).kind == "num"
+        return is_between and self.next.is_word and self.next.text in ("to", "比")
 
     def _parse_union(self) -> Node:
         parts = [self._parse_intersection()]
@@ -449,13 +475,13 @@ class _Parser:
         if self.opens_unit():
             return self._parse_bracketed_unit("(", ")")
         unit = last = NO_UNIT
-        words, power = 0, 1
+        words, power, is_divisor = 0, 1, False
         while words <= MAX_UNIT_WORDS:
             if words and self.is_next("/") and self.peek(1).is_sign("("):
                 self.advance()
                 unit = unit.multiply(self._parse_bracketed_unit("(", ")"), -1)
                 break
-            is_divisor = self._parse_unit_joint(words)
+            is_divisor = self._parse_unit_joint(words) or (is_divisor and power != 1)
             if not self._is_unit_word(self.next, words):
                 break
             token = self.advance()
@@ -508,7 +534,7 @@ class _Parser:
         word = token.low
         if not token.is_word:
             return token.text in CURRENCIES and not words  # 5€
-        if _ends_words(token) or word in vocabulary.COPULAS:
+        if _ends_words(token) or word in vocabulary.COPULAS or self._is_ratio_word():
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
@@ -522,7 +548,7 @@ class _Parser:
             return False  # as in `200 minutes in 5 days`
         if token.kind != "word" or len(token.text) > 2:
             return True
-        is_sure = self.letters_are_units or bool(words) or token.text in vocabulary.LETTER_UNITS
+        is_sure = self.letters_are_units or bool(words) or self._is_letter_unit(token.text)
         return is_sure and token.text in UNITS
 
     def _parse_unit_exponent(self) -> int:
@@ -547,6 +573,11 @@ class _Parser:
         is_sure = unit.kind == "text" or self.tokens[self.position - 1].kind == "num"
         is_whole = after.is_sign(")") or (is_sure and after.is_sign("^", "/"))
         return self.is_next("(") and is_unit and is_whole
+
+    def opens_note(self) -> bool:
+        """Whether a bracket only says that a value is exact: `12 (exact)`."""
+        is_note = self.peek(1).low in vocabulary.NEUTRAL_NOTES
+        return self.is_next("(") and is_note and self.peek(2).is_sign(")")
 
     def opens_unit_fraction(self) -> bool:
         r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
@@ -622,11 +653,12 @@ class _Parser:
         """Whether the next token is the `U` of a union."""
         return self.next.text == "U" and node[0] in ("interval", "tuple", "set")
 
+    def _is_letter_unit(self, text: str) -> bool:
+        return self.letters_are_units is not False and text in vocabulary.LETTER_UNITS
+
     def _is_unit_of(self, node: Node) -> bool:
         word = self.next
-        is_unit = (
-            word.kind == "text" and word.text in UNITS
-        ) or word.text in vocabulary.LETTER_UNITS
+        is_unit = (word.kind == "text" and word.text in UNITS) or self._is_letter_unit(word.text)
         return (is_unit or self.opens_unit_fraction()) and not symbols(node)
 
     def parse_factor(self) -> Node:
@@ -675,7 +707,8 @@ class _Parser:
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
         is_modulus = self.peek(1).text in _MODULUS_WORDS
-        return is_open and not (is_modulus or self.opens_condition() or self.opens_unit())
+        is_other = is_modulus or self.opens_condition() or self.opens_unit() or self.opens_note()
+        return is_open and not is_other
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
@@ -684,8 +717,10 @@ class _Parser:
             return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
             return False
-        is_unit = text in (*vocabulary.LETTER_UNITS, *vocabulary.ORDINAL_SUFFIXES) or (
-            len(text) > 2 and lookup_unit(text)
+        is_unit = (
+            text in vocabulary.ORDINAL_SUFFIXES
+            or self._is_letter_unit(text)
+            or (len(text) > 2 and lookup_unit(text))
         )
         return not (last.kind == "num" and is_unit) and self.is_product(token)
 
@@ -696,7 +731,9 @@ class _Parser:
         self.descend()
         node, depth = self.parse_atom(), self.depth
         while self.next.kind in ("op", "cmd"):
-            if self.accept("^"):
+            if (chosen := self._parse_selection(node)) is not None:
+                node = chosen
+            elif self.accept("^"):
                 node = self._parse_superscript(node)
             elif self.accept("!"):
                 is_double = not self.next.follows_space and self.accept("!")
@@ -714,6 +751,43 @@ class _Parser:
             self.descend()  # because every sign nests the node one level deeper
         self.depth = depth - 1
         return node
+
+    def _parse_selection(self, node: Node) -> Node | None:
+        r"""Parse the scripts of a number of choices, `C_{10}^3` or `A_5^2`; None without them."""
+        marks = [self.next, self._token_after_script()]
+        if (
+            node[:1] != ("sym",)
+            or node[1] not in ("C", "A")
+            or {m.text for m in marks} != {"_", "^"}
+        ):
+            return None
+        start = self.position
+        parts = []
+        for mark in marks:
+            self.expect(mark.text)
+            parts.append(self.parse_argument(script=True))
+        total, chosen = parts if marks[0].text == "_" else reversed(parts)
+        if total[0] == "num" and not (chosen[0] == "num" and 2 < total[1] >= chosen[1]):
+            self.position = start  # C_1^2 is the square of a constant
+            return None
+        return _selection(node[1], total, chosen)
+
+    def _token_after_script(self) -> Token:
+        """Return the token after a script of one token or of one group in braces."""
+        step = 2
+        if self.peek(1).is_sign("{"):
+            while not self.peek(step).is_sign("}", "{") and self.peek(step).kind != "end":
+                step += 1
+            step += 1
+        return self.peek(step)
+
+    def _parse_prefixed_selection(self) -> Node:
+        r"""Parse the rest of `{}_{10}C_3` or `{}^5P_2`."""
+        total = self.parse_argument(script=True)
+        name = self.advance().text
+        if name not in ("C", "P") or not self.accept("_"):
+            raise UnreadableError("a script without a name")
+        return _selection(name, total, self.parse_argument(script=True))
 
     def _parse_superscript(self, node: Node) -> Node:
         is_group = self.is_next("{")
@@ -869,23 +943,26 @@ class _Parser:
         text: str = name[1]
         while self.accept("'"):
             text += "'"
-        if text == "E" and self.accept("["):
-            return fn("E", self.parse_group("]"))
         event = takewhile(
-            lambda t: not t.is_sign(")"), self.tokens[self.position : self.position + 12]
+            lambda t: not t.is_sign(")", "]"), self.tokens[self.position : self.position + 12]
         )
         is_event = text in ("P", "Pr", "p") and any(t.is_sign(*_EVENT_SIGNS) for t in event)
+        if self.is_next("[") and (is_event or text == "E"):
+            return self._parse_arguments(text, "]", is_event=is_event)
         if self.is_next("(") and (
-            is_event or text[0] in "fghFGH" or self._is_single_argument(text[0])
+            is_event or text[0] in "fghFGH" or self._is_single_argument(text)
         ):
-            self.advance()
-            inside = self._parse_inside(bars=is_event)
-            arguments = inside[1:] if inside[0] == "list" else (inside,)
-            if is_event and self.accept("|", r"\mid"):
-                arguments += (self._parse_inside(),)
-            self.expect(")")
-            return fn(text, *arguments)
+            return self._parse_arguments(text, ")", is_event=is_event)
         return ("sym", text)
+
+    def _parse_arguments(self, name: str, closing: str, *, is_event: bool) -> Node:
+        self.advance()
+        inside = self._parse_inside(bars=is_event)
+        arguments = inside[1:] if inside[0] == "list" else (inside,)
+        if is_event and self.accept("|", r"\mid"):
+            arguments += (self._parse_inside(),)
+        self.expect(closing)
+        return fn(name, *arguments)
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
@@ -893,7 +970,9 @@ class _Parser:
         is_simple = inside.kind == "num" or (
             inside.kind in ("word", "letter") and len(inside.text) == 1
         )
-        is_usual = name.isupper() or name in "pqruvwy" or inside.text in ("t", "0")
+        is_usual = (
+            name[0].isupper() or name[0] in "pqruvwy" or inside.text in ("t", "0")
+        ) or name in vocabulary.ARITHMETIC_FUNCTIONS
         return is_simple and is_usual and self.peek(2).is_sign(")", ",")
 
     # --- brackets
@@ -922,6 +1001,11 @@ class _Parser:
 
     def _parse_sign(self, sign: str) -> Node:
         """Parse a bracket: `(a, b)` is a tuple, which may be an interval; others are intervals."""
+        if sign in ("_", "^") or (
+            sign == "{" and self.is_next("}") and self.peek(1).is_sign("_", "^")
+        ):
+            self.position += 2 * (sign == "{")
+            return self._parse_prefixed_selection()
         if sign == "{":
             return self._parse_application(self.parse_group("}"))
         if sign == "|":
@@ -933,16 +1017,30 @@ class _Parser:
         if sign not in ("(", "[", "]"):
             raise UnreadableError(f"unexpected {sign!r}")
         is_open = sign != "["  # ]a, b[ is the French open interval
+        start = self.position
         inside = self._parse_inside()
         closing = self.advance()
+        if sign == "[" and closing.is_sign("]") and self._are_rows(start):
+            return _matrix_of(inside)
         if not closing.is_sign(")", "]", "["):
             raise UnreadableError("a bracket is not closed")
         items = inside[1:] if inside[0] == "list" else (inside,)
         if len(items) == 1:
             return inside
+        if not is_open and {item[0] for item in items} == {"tuple"}:
+            return ("list", *items)  # a list of points
         if len(items) == 2 and not (is_open and closing.text == ")"):
             return ("interval", *items, is_open, closing.text != "]")
         return ("tuple", *items)
+
+    def _are_rows(self, start: int) -> bool:
+        """Whether a bracket holds brackets only, as in `[[1, 2], [3, 4]]`."""
+        depth = 0
+        for token in self.tokens[start : self.position - 1]:
+            depth += token.is_sign("[") - token.is_sign("]")
+            if depth == 0 and not token.is_sign("]", ","):
+                return False
+        return True
 
     # --- commands
 
@@ -955,6 +1053,8 @@ class _Parser:
             return self._parse_application(("sym", f"Delta {self.advance().text}"))  # no product
         if name in vocabulary.LETTER_COMMANDS:
             return self._parse_application(("sym", name[1:]))
+        if "/" in name:
+            return _derivative(name)
         parse = _COMMANDS.get(name)
         if parse is None:
             raise UnreadableError(f"unknown command {name}")
@@ -998,7 +1098,7 @@ class _Parser:
         middle = self.position
         bottom = self.parse_argument()
         if {_leading_name(top), _leading_name(bottom)} <= {"d", "partial"}:
-            return ("sym", f"{above}/{self._raw_span(middle)}")
+            return _derivative(f"{above}/{self._raw_span(middle)}")
         return divide(top, bottom)
 
     def _parse_function(self, name: str) -> Node:
@@ -1013,6 +1113,8 @@ class _Parser:
         inside = self._parse_operand()
         if exponent == MINUS_ONE and name in vocabulary.INVERSE_FUNCTIONS:
             return fn(f"arc{name}", inside)
+        if name == "cis":
+            return add(fn("cos", inside), mul(("const", "i"), fn("sin", inside)))
         node = fn("ln" if name == "log" else name, inside)
         if name == "log" and base is not None:
             node = divide(node, fn("ln", base))
@@ -1163,6 +1265,13 @@ def _repeating_decimal(before: str, period: str) -> Node:
     return num(Fraction(before + "0" if before.endswith(".") else before) + tail)
 
 
+def _derivative(text: str) -> Node:
+    """Return the name of a derivative: `dy/dx` is `y'`, and `df/dx` is `f'(x)`."""
+    if text[0] == "d" and len(text) == 5 and text[1] in "fgh":
+        return fn(f"{text[1]}'", ("sym", text[4]))
+    return ("sym", "y'" if text == "dy/dx" else text)
+
+
 def _leading_name(node: Node) -> str:
     """Return the name at the start of a product or of a power's base; "" without one."""
     first: Node = node[1] if node[0] == "mul" else node
@@ -1182,6 +1291,27 @@ def _transpose(node: Node) -> Node:
         raise UnreadableError("rows differ in length")
     columns = zip(*(row[1:] for row in node[1:]), strict=True)
     return ("matrix", *(("row", *column) for column in columns))
+
+
+def _matrix_of(inside: Node) -> Node:
+    rows = inside[1:] if inside[0] == "list" else (inside,)
+    entries = [
+        row[1:3] if row[0] == "interval" else row[1:] if row[0] == "tuple" else (row,)
+        for row in rows
+    ]
+    return ("matrix", *(("row", *row) for row in entries))
+
+
+def _selection(name: str, total: Node, chosen: Node) -> Node:
+    if name == "C":
+        return fn("binom", total, chosen)
+    return divide(fn("fact", total), fn("fact", add(total, neg(chosen))))
+
+
+def _label_word(token: Token) -> str:
+    return (
+        token.text[1:] if token.text in (r"\max", r"\min") else token.low if token.is_word else ""
+    )
 
 
 def _ends_words(token: Token) -> bool:

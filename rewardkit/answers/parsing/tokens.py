@@ -89,20 +89,22 @@ def _pattern(backslash: str) -> re.Pattern[str]:
         rf"""
         (?P<gap>(?:\s|~|{backslash}(?:[,;:!>\s/()\[\]]|(?:left|right)\s*\.(?!\d))|\$)+)
       | (?P<rep>\d*\.\d*\(\d{{1,20}}\)(?![\w^]))
-      | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\s?\{{,(?:\s|\\[,;:!])*\}}|,?\s?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
+      | (?P<group>(?<![\d.,])[1-9]\d{{0,2}}(?:(?:\s?\{{,(?:\s|\\[,;:!])*\}}|,?\s?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
+      | (?P<comma>(?<![\d.}}])\d+\{{,\}}\d+(?![\d{{]))
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
           |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
       | {backslash}(?:(?:{_DECORATION})(?![A-Za-z])|q?quad|{_WITH_ARGUMENT})(?P<decoration>)
       | {backslash}(?:{_TEXT_COMMANDS})(?![A-Za-z])\s*(?P<mode>\{{)
       | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
+      | (?P<derivative>d[A-Za-z]/d[A-Za-z](?![A-Za-z]))
       | (?P<word>[A-Za-z]+)
       | (?P<han>[\u4e00-\u9fff]+)
       | (?P<sign>[{re.escape("".join(SIGNS))}])
       | (?P<fraction>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+|[{"".join(FRACTIONS)}])
       | (?P<script>[{"".join(SUPERSCRIPTS)}]+|[{"".join(SUBSCRIPTS)}]+)
       | (?P<letters>[^\W\d_]+)
-      | (?P<op>\\\\|<=|>=|!=|==|=>|->|\*\*|\.\.\.?|.)
+      | (?P<op>\\\\|\{{[,:]\}}|<=|>=|!=|==|=>|->|\*\*|\.\.\.?|.)
         """,
         re.VERBOSE | re.DOTALL,
     )
@@ -120,12 +122,15 @@ _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 _FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
 #: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
 _JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
+_POWER_OF_TEN = re.compile(r"[\s}]{0,9}10\s{0,9}(?:\^\s{0,9}\{?\s{0,9}[-+]?\d|[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹])")
+#: What may follow the secant; without it, `sec` is a second.
+_ARGUMENT = re.compile(r"\s{0,9}(?:\{\s{0,9})?[\w\\(^]")
 _SCRIPTS = str.maketrans({**SUPERSCRIPTS, **SUBSCRIPTS, **FRACTIONS, "⁄": "/"})
 _SCRIPT_PART = re.compile(r"\d+|.")
 _OPERATORS = {
     **SIGNS,
     "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
-    "..": r"\dots", "==": "=", "**": "^",
+    "..": r"\dots", "==": "=", "**": "^", "{,}": ",", "{:}": ":",
 }  # fmt: skip
 
 
@@ -175,10 +180,11 @@ class _Scanner:
         match kind:
             case "gap":
                 self._read_space(text)
-            case "num" | "group":
+            case "num" | "group" | "comma":
+                text = text.replace("{,}", ".") if kind == "comma" else text
                 self._read_number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
             case "word" | "letters":
-                self._read_word(text, kind)
+                self._read_word(text, kind, match)
             case "cmd":
                 self._read_command(text)
             case "op" | "sign":
@@ -192,7 +198,7 @@ class _Scanner:
             case "fraction" | "script":
                 self._read_script(text, kind)
             case _:
-                self.add(kind, text)
+                self.add("cmd" if kind == "derivative" else kind, text)
 
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
@@ -218,15 +224,24 @@ class _Scanner:
         else:
             self.add("cmd", COMMAND_ALIASES.get(name, name))
 
-    def _read_word(self, word: str, kind: str) -> None:
+    def _read_word(self, word: str, kind: str, match: re.Match[str]) -> None:
         if kind == "letters":
             self.add("text", word)
+        elif word in ("x", "X") and self._is_power_of_ten(match):
+            self.add("cmd", r"\times")
         elif not self.text_depth and word != "cost" and (joined := _JOINED.fullmatch(word)):
             self._add_function(joined)
-        elif word in WORD_COMMANDS and not (self.text_depth and word == "sec"):
+        elif word in WORD_COMMANDS and not (
+            word == "sec" and (self.text_depth or not _ARGUMENT.match(match.string, match.end()))
+        ):
             self.add("cmd", WORD_COMMANDS[word])
         else:
             self.add("text" if self.text_depth or self.is_outside_math else "word", word)
+
+    def _is_power_of_ten(self, match: re.Match[str]) -> bool:
+        """Whether an `x` stands for the sign, as in `3 x 10^8`."""
+        is_after_number = self.tokens[-1:] and self.tokens[-1].kind == "num"
+        return bool(is_after_number and _POWER_OF_TEN.match(match.string, match.end()))
 
     def _add_function(self, joined: re.Match[str]) -> None:
         self.add("cmd", "\\" + joined[1])

@@ -7,7 +7,7 @@ r"""Trees of answers: one closed family of frozen values. A node is a tuple with
 | percent, angle | `percent`, `degree`: a value | `5\%`, `30^\circ` |
 | quantity | `quantity`: a value, a `Unit` | `5\text{ cm}` |
 | compound | `compound`: quantities | `5 feet 6 inches` |
-| ratio | `ratio`: parts | `2:3` |
+| ratio | `ratio`, or `to` if it may be a range: parts | `2:3`, `2 to 3` |
 | clock | `clock`: the text | `2:30 PM` |
 | relation | `rel`: operators, with blanks between, then one more sides than operators | `1 < x \le 2` |
 | list | `list`, `or`, `and`: items without brackets, by what joins them | `1, 2` |

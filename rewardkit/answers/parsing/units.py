@@ -101,7 +101,7 @@ yr yrs year years 年 = 12 month
 century centuries 世纪 = 1200 month
 rpm = 1/60 s^-1
 mph = 1609344/3600000 m s^-1
-kph kmh = 5/18 m s^-1
+kph kmh kmph = 5/18 m s^-1
 acre acres = 40468564224/10000000 m^2
 ha hectare hectares 公顷 = 10000 m^2
 亩 = 2000/3 m^2
@@ -129,7 +129,7 @@ unit units 单位 个单位 = 1 unit
 人 person persons people 个人 名 = 1 person
 种 way ways 种方法 种情况 种方案 = 1 way
 """
-_WORD_POWERS = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
+_WORD_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3, "平方": 2, "立方": 3}
 POWER_SUFFIXES = {"squared": 2, "cubed": 3}
 #: Signs of money, which precede their number.
 CURRENCIES = {

@@ -66,7 +66,7 @@ SIGNS = {
             " ℂ mathbb{C} … dots ⋯ dots ° degree ‰ permille"
         ).items()
     },
-    **pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ⁄ / ℯ e ⅈ i"),
+    **pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ✓ . ✔ . ✅ . ⁄ / ℯ e ⅈ i"),
 }
 
 # --- commands
@@ -123,7 +123,8 @@ widetilde tilde
 }
 #: Command -> the operator it stands for.
 OPERATOR_COMMANDS: Mapping[str, str] = pairs(
-    r"\vert | \lvert | \rvert | \% % \lbrack [ \rbrack ] \colon : \prime ' \lt < \gt > \slash /"
+    r"\vert | \lvert | \rvert | \% % \lbrack [ \rbrack ] \colon : \prime ' \lt < \gt > \slash / \checkmark ."
+    r" \blacksquare ."
 )
 
 
@@ -131,7 +132,7 @@ def _commands(names: str) -> frozenset[str]:
     return frozenset(f"\\{name}" for name in names.split())
 
 
-_TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
+_TRIGONOMETRY = "cis sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
 #: Command of a function -> the name that the evaluator uses.
 FUNCTION_COMMANDS = {
     **{
@@ -232,10 +233,16 @@ WORD_VALUES = {
     )
     for words in alternatives.split("|")
 }
+#: What a bracket after a value may say of it.
+NEUTRAL_NOTES = split_words("exact exactly 精确值 精确")
+#: Words that are a label right before a number, without a sign between.
+LABELS_WITHOUT_SIGN = split_words("max min maximum minimum ph 最大值 最小值")
+#: Names of functions of number theory, before one number in brackets.
+ARITHMETIC_FUNCTIONS = split_words("phi sigma tau mu zeta Gamma")
 #: Words of two letters that are not a product of two names.
 SHORT_WORDS = split_words(
-    "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il to or an if"
-    " am pm No If It As So In We To"
+    "sq cu no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il to or an if"
+    " pH am pm No If It As So In We To"
 )
 #: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS = {
