@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from rewardkit.answers.doubt import is_taken_back
+from rewardkit.answers.doubt import CLAUSE_CHARS, governs, is_box_denied, is_contrast, is_taken_back
 from rewardkit.answers.prose import (
     DECORATION,
     MATH_SPAN,
@@ -54,8 +54,14 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     mark, words count only if the gold answer is words.
     """
     text = text_after_thought(response)
-    if run := boxes(text):
-        return ExtractedAnswer(", ".join(map(_without_phrase, run)), "box")
+    if run := box_run(text):
+        before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
+        if is_contrast(before) and (earlier := boxes(before)):
+            return ExtractedAnswer(", ".join(map(_without_phrase, earlier)), "box")
+        if not is_box_denied(before, after):
+            contents = (_without_phrase(text[box.start : box.stop].strip()) for box in run)
+            return ExtractedAnswer(", ".join(contents), "box")
+        text = after
     if (statement := last_tag(text)) is not None:
         return ExtractedAnswer(_without_phrase(statement), "tag")
     if "box" in text and _OPEN_BOX.search(text):
@@ -102,6 +108,11 @@ _BOX_JOINTS = re.compile(
 
 def boxes(text: str) -> list[str]:
     """Return the contents of the last run of boxes, separated only by `,`, `and` or the like."""
+    return [text[box.start : box.stop].strip() for box in box_run(text)]
+
+
+def box_run(text: str) -> list[slice]:
+    """Return where the contents of the last run of boxes stand."""
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     if start < 0:
         return []
@@ -119,7 +130,7 @@ def boxes(text: str) -> list[str]:
         if end >= run[0][0] or len(between_boxes) >= 60 or not _BOX_JOINTS.fullmatch(between_boxes):
             break
         run.insert(0, (begin, end))
-    return [text[begin:end].strip() for begin, end in run]
+    return [slice(begin, end) for begin, end in run]
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -184,7 +195,7 @@ _PHRASE = re.compile(
     r"(?:\s+(?:therefore|thus|then|hence|indeed|simply|just|equal\s+to)\b)?\s*[:：]?"
     r"|(?:\s*\([^()\n]{0,40}\))?[*_\"' ]*(?:=>|-+>|[:：=→]))"
     r"|(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)))"
-    r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许)|[是为：:=】]|等于)[:：]?"
+    r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许|至[少多]|最[少多]|[小大]于)|[是为](?!否)|[：:=】]|等于)[:：]?"
     r"|(?:答|答え|답은)[:：]|答えは|답은)[*_\"'`\s]*",
     re.IGNORECASE,
 )
@@ -204,8 +215,9 @@ _PHRASE_LEAD = re.compile(
 _STOPS = frozenset(".。．；;!！")
 #: The rest of a line that is a value and nothing else.
 _VALUE_ALONE = re.compile(
-    r"[^\w$\\(-]*(?:(?:or|alternatively|maybe|perhaps|possibly|also)\b[,:]?\s*|或者?|也许|可能是)?"
-    r"([-+]?(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30}))\W*",
+    r"[^\w$\\(-]*(?:(?:or|alternatively|otherwise|else|maybe|perhaps|possibly|also)\b[,:]?\s*|或者?|也许|可能是)?"
+    r"((?:[A-Za-z]\w?\s?=\s?)?[-+]?(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30})"
+    r"(?:;\s?[A-Za-z]\w?\s?=[^;=\n]{1,20}){0,8})\W*",
     re.IGNORECASE,
 )
 
@@ -220,13 +232,16 @@ def last_phrase(text: str) -> str | None:
         end = max(text.rfind(word, floor, end) for word in _ANSWER_WORDS)
         if end < 0:
             return None
-        if not (mark := _PHRASE.match(text, end)):
+        mark = _PHRASE.match(text, end)
+        clause = mark and governs(text[max(0, end - CLAUSE_CHARS) : end])
+        if not mark or clause == "supposes":
             continue
         if mark.lastindex:
             meant = _CORRECTION.match(text, mark.end(), mark.end() + 60)
             return _read_statement(text, meant.end()) if meant else None
         statement = _read_statement(text, mark.end())
-        if statement.endswith(("?", "？")) or is_taken_back(text[mark.end() :]):
+        is_denied = clause == "denies" or is_taken_back(text[mark.end() :])
+        if is_denied or statement.endswith(("?", "？")):
             return None
         if statement and not ("\n" in mark[0] and PROSE_WORDS.search(statement)):
             return value_after_verb(statement)

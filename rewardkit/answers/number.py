@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rewardkit.answers import doubt
-from rewardkit.answers.parsing.vocabulary import split_words
+from rewardkit.answers.parsing.vocabulary import DISJUNCTIONS, split_words
 
 #: Most characters of an answer. The longest gold of MATH-500 has 159.
 MAX_CHARS = 256
@@ -52,8 +52,8 @@ _LOOKALIKES = str.maketrans(
 _NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that bound a number, join two numbers, or change the number beside them.
 _BOUND_WORDS = split_words("least most than under over above below or")
-_JOINING_WORDS = split_words("or and than if else plus minus times over")
-_JOINS = re.compile("[或和与及加减乘除]")
+_JOINING_WORDS = DISJUNCTIONS | split_words("and than if else plus minus times over")
+_JOINS = re.compile("[或和与及加减乘除]|または|もしくは|또는|혹은")
 _CHANGING_WORDS = split_words(
     "negative minus wrong incorrect false isn never cannot except not no hundred thousand million"
     " billion trillion dozen half squared cubed choose divided multiplied times plus mod factorial ln"
@@ -176,7 +176,7 @@ _STATEMENT_LEAD = re.compile(
 )
 #: Words and signs that leave open whether a number in a sentence is the answer.
 _NOT_STATED = re.compile(
-    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
+    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|では(?:な|あり)|じゃな|아니|아닙|倍是"
     r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
     r"|\b(?:or|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"

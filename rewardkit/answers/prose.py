@@ -9,10 +9,16 @@ A sentence that denies, doubts, asks or only mentions a number does not state a 
 import re
 from typing import Literal, NamedTuple
 
+from rewardkit.answers.doubt import DENIAL, is_doubted
+
 #: Characters at the end of a response that are searched.
 TAIL_CHARS = 2000
 #: Most words after a value at the end of its sentence, and of an answer in words.
 MAX_WORDS_AROUND = 3
+#: Most asides with values at the end of a sentence: `12 km/h for car 2`.
+MAX_ASIDES = 3
+#: Most asides with values at the end of a sentence: `12 km/h for car 2`.
+MAX_ASIDES = 3
 
 #: A span of mathematics. Dollar signs before digits are money.
 MATH_SPAN = re.compile(
@@ -25,13 +31,15 @@ DECORATION = re.compile(
     r"<\|[^<>|\n]{1,30}\|>|</?(?:s|b|i|u|p|em|strong|br|div|span|center)\s?/?>"
     r"|(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])"
 )
+#: A value in bold. If a response has one such value only, that is its answer.
+_BOLD_VALUE = re.compile(r"\*\*([-+$(]?\d[^*\n]{0,40})\*\*")
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
 #: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
 #: that is denied (`12, not 13`).
 STATEMENT_END = re.compile(
     r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
     r"(?!\s+(?:or|alternatively|maybe|perhaps|possibly|otherwise|it\s+(?:could|might|may))\b)"
-    r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|입니다|이다"
+    r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|である|입니다|이다"
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
     rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|rather than|instead of)\s{_VALUE_NEXT}"
@@ -45,17 +53,23 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
 
     The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
     """
-    sentence = _TRAILING_IS_THE_ANSWER.sub(
-        "", _last_sentence(DECORATION.sub("", response[-TAIL_CHARS:]))
-    )
-    if _DOUBT.search(sentence) or sentence.count("{") != sentence.count("}"):
-        return None
-    statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
-    if not statement and not _DENIAL.search(sentence):
-        statement = _values_stated(sentence)
+    tail = response[-TAIL_CHARS:]
+    sentence = _last_sentence(DECORATION.sub("", tail))
+    statement = _stated(sentence, gold)
+    if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
+        *_, bold = _BOLD_VALUE.finditer(tail)
+        statement = _stated(_last_sentence(DECORATION.sub("", tail[: bold.end()])), "")
     if not statement:
         return None
     return statement, "line" if statement == strip_statement(sentence) else "sentence"
+
+
+def _stated(sentence: str, gold: str) -> str:
+    sentence = _TRAILING_IS_THE_ANSWER.sub("", sentence)
+    if is_doubted(sentence) or sentence.count("{") != sentence.count("}"):
+        return ""
+    statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
+    return statement or ("" if DENIAL.search(sentence) else _values_stated(sentence))
 
 
 def strip_statement(text: str) -> str:
@@ -71,7 +85,7 @@ def strip_statement(text: str) -> str:
 def value_after_verb(sentence: str) -> str:
     """Return the value after the last verb of a sentence of prose, else the whole sentence."""
     verb = None
-    if PROSE_WORDS.search(sentence) and not (_DOUBT.search(sentence) or _DENIAL.search(sentence)):
+    if PROSE_WORDS.search(sentence) and not (is_doubted(sentence) or DENIAL.search(sentence)):
         *_, verb = (None, *_COPULA.finditer(sentence))
     value = strip_statement(sentence[verb.end() :]) if verb else ""
     starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
@@ -85,9 +99,13 @@ _FENCE = re.compile(
     r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.IGNORECASE
 )
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|;\s")
-#: A sentence with content that is not a closing phrase such as `I hope this helps`.
-_SENTENCE = re.compile(
-    r"(?!\W*(?:i hope|hope (?:this|it)|let me know|feel free|thank))[\W_]*[^\W_]", re.IGNORECASE
+_CONTENTFUL = re.compile(r"[\W_]*[^\W_]")
+#: A sentence to the reader after the answer, such as `I hope this helps`.
+_COURTESY = re.compile(
+    r"\W*(?:i hope|hope (?:this|it|that)|(?:please )?(?:let me know|feel free)|thank|happy to help|good luck"
+    r"|is there (?:anything|something)|(?:do|if) you (?:have|need|want)\b.*(?:questions?|help|requests?|anything)"
+    r"|would you like|希望(?:这|对|能)|如果?(?:你|您)?(?:还|有|需要)|请随时|还有(?:什么|其他)|谢谢)",
+    re.IGNORECASE,
 )
 
 
@@ -107,42 +125,37 @@ def _last_row(rows: re.Match[str]) -> str:
 def _last_sentence(text: str) -> str:
     text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
-    *_, line = ("", *filter(str.strip, text.split("\n")))
-    *_, sentence = ("", *filter(_SENTENCE.match, _STOP.split(line)))
-    return sentence.strip()
+    for line in filter(str.strip, reversed(text.split("\n"))):
+        sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
+        stated = [sentence for sentence in sentences if not _COURTESY.match(sentence)]
+        if stated or not sentences:
+            return stated[-1].strip() if stated else ""
+    return ""
 
 
 # --- what a sentence states
 
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")
-_DENIAL = re.compile(
-    r"\b(?:not|cannot|never|neither|nor|wrong|incorrect)\b|n['’]t\b"
-    r"|不(?:是|为|等于|能|会|可能|对|成立|存在|知道|确定)|并非|无法|没有|未必|错误",
-    re.IGNORECASE,
-)
-_DOUBT = re.compile(
-    r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if"
-    r"|either|unless|should have|possible(?=\W*$|\s+answers?\b))\b|可能[是为]|也许|或许|如果|假设|若|^设|吗",
-    re.IGNORECASE,
-)
 #: Words that introduce a conclusion.
 _CONCLUSION = re.compile(
     r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
-    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|[,，]则|即|共|答[:：]|∴)[,，:：]?\s*",
+    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|よって|したがって|ゆえに|따라서|그러므로|[,，]则|即|共|答[:：]|∴)[,，、:：]?\s*",
     re.IGNORECASE,
 )
 _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
-    r"|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
+    r"|us|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
 )
 #: Words before a value that state it, and verbs after `will`, `can` or `has to`.
 _STATING_WORDS = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
-    r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|等于|[:=为是有得需要用剩：])"
+    r"|conclude|obtain|that|yields?|ist|lautet|beträgt|est|es|è|é|son|sind|wynosi|равно|равн[ао]|равен|answer|ans|result|output|solution|sum|total)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
 )
-_MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
+_MODAL = re.compile(
+    r"(?<!\S)(?<!\bi )(?:(?:will|would|can|must|should)(?: \S+){1,5}|to(?: \S+){1,3})$"
+)
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
 _FINAL_VERB = re.compile(
@@ -171,8 +184,14 @@ _CONTENT = re.compile(r"[^\W_]|[∞∅]")
 _JOINS = re.compile(r"and|or|to|by|[,，、和或且]")
 _AND = re.compile(r"\b(?:and|or|but)\b|[和或且]")
 _TRAILING_IS_THE_ANSWER = re.compile(
-    r"\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*)$"
+    r"\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*"
+    r"|the (?:smallest|largest|least|greatest|minimum|maximum|required|desired|requested)(?: [a-z]+){1,6}\W*)$"
 )
+#: Words that begin an aside about a value: `12 km/h for car B`, `12 blocks that have 3 houses`.
+_ASIDE = re.compile(
+    r"(?<![,，])\s(?:for|in|on|with|during|among|that|which|who)\s(?!base\b)[^,;:=和或]{0,60}$"
+)
+_TWO_VALUES = re.compile(r"\b(?:and|or|but|not|is|are|was|were)\b")
 #: Arithmetic before its result.
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
 #: Three words in a row, outside TeX.
@@ -191,7 +210,7 @@ def _words_stated(sentence: str) -> str:
     verb = max((verb.end() for verb in _COPULA.finditer(sentence)), default=0)
     statement = strip_statement(sentence[verb:])
     is_short = verb or len(statement.split()) <= MAX_WORDS_AROUND
-    stated = is_short and _WORDS.fullmatch(statement) and not _DENIAL.search(sentence, 0, verb)
+    stated = is_short and _WORDS.fullmatch(statement) and not DENIAL.search(sentence, 0, verb)
     return statement if stated else ""
 
 
@@ -201,15 +220,18 @@ def _values_stated(sentence: str) -> str:
     if not (runs := _value_runs(sentence)):
         return ""
     last = runs[-1]
+    stop = len(sentence)
+    for _ in range(MAX_ASIDES):
+        if len(runs) > 1 and (aside := _aside(sentence, runs[-2].end, last.start)):
+            runs, last, stop = runs[:-1], runs[-2], aside
     hence = max((m.end() for m in _CONCLUSION.finditer(sentence, 0, last.start)), default=0)
     runs = [run for run in runs if run.start >= hence]
     is_equation = "=" in sentence[last.start : last.end]
     if _MENTION.search(last.before) or (is_equation and _SETTING.search(last.before)):
         return ""
     concludes = is_equation or (hence > 0 and len(runs) == 1)
-    ends_on_it = (
-        _FINAL_VERB.search(last.before) and len(sentence[last.end :].split()) <= MAX_WORDS_AROUND
-    )
+    words_after = sentence[last.end : _aside(sentence, last.end, stop) or stop].split()
+    ends_on_it = _FINAL_VERB.search(last.before) and len(words_after) <= MAX_WORDS_AROUND
     states = _STATING_WORDS.search(last.before) or _MODAL.search(last.before)
     if not (concludes or states or ends_on_it):
         return ""
@@ -218,13 +240,19 @@ def _values_stated(sentence: str) -> str:
             _STATING_WORDS.search(run.before) and _AND.search(sentence, run.end, last.start)
         ):
             break
-    end = STATEMENT_END.search(sentence, last.end)
-    statement = sentence[run.start : end.start() if end else None]
+    end = STATEMENT_END.search(sentence, last.end, stop)
+    statement = sentence[run.start : end.start() if end else stop]
     return strip_statement(
         statement
         if not run.before or MATH_SPAN.match(statement)
         else _ARITHMETIC.sub("", statement)
     )
+
+
+def _aside(sentence: str, start: int, stop: int) -> int:
+    """Return where an aside from `start` to `stop` begins; 0 without one."""
+    aside = _ASIDE.search(sentence, start, stop)
+    return aside.start() if aside and not _TWO_VALUES.search(aside[0]) else 0
 
 
 def _value_runs(clause: str) -> list[_ValueRun]:

@@ -13,6 +13,7 @@ from rewardkit.answers.extract import (
     last_tag,
     text_after_thought,
 )
+from rewardkit.scorers import math
 from tests.tables import every
 
 
@@ -250,6 +251,49 @@ def test_words_count_if_the_gold_is_words(text, gold, answer):
 def test_any_response_has_a_stripped_answer_or_none(text, gold):
     answer = final_answer(text, gold)
     assert answer is None or answer.text == answer.text.strip()
+
+
+@every(
+    "text",
+    [
+        # a clause governs `the answer is`, in several languages; a bound or a second value follows
+        # a box is denied, supposed, asked, or taken back
+        "I don't think the answer is 12.", "I do not believe that the final answer is 12.", "I'm not sure the answer is 12.", "We cannot say the answer is 12.", "It is not clear that the answer is 12.",
+        "It's not true that the correct answer is 12.", "It is unlikely that the answer is 12.", "I doubt the answer is 12.", "No one knows whether the answer is 12.", "One might think the answer is 12.",
+        "Many people say the answer is 12.", "Assume that the answer is 12. Then 12 divides 25, a contradiction.", "Let us suppose the answer is 12 and see.", "Imagine the answer is 12.", "Maybe the answer is 12.",
+        "Perhaps, the answer is 12.", "My guess: perhaps the answer is 12.", "There is no proof that the answer is 12.", "Never say the answer is 12.", r"The answer is not \boxed{12}.", r"The answer isn't \boxed{12}.",
+        r"x \neq \boxed{12}", r"$x\ne\boxed{12}$", r"The answer cannot be $\boxed{12}$.", r"It is certainly not the case that the answer is \boxed{12}.", r"I don't think it is \boxed{12}.",
+        r"If the answer is \boxed{12} then we get a contradiction.", r"Suppose the answer is $\boxed{12}$.", r"Is the answer \boxed{12}?", r"\boxed{12} is wrong.", r"\boxed{12} (incorrect)", r"$\boxed{12}$ is not the answer.",
+        r"\boxed{12}. No, that's wrong.", "\\boxed{12}\n\nWait, this is incorrect. I do not know.", r"\boxed{12}. Actually, it is 13.", r"\boxed{12}. Correction: it should be 13.", r"\boxed{12}. Sorry, I made a mistake.",
+        r"答案不是\boxed{12}。", "我不认为答案是12。", "我不确定答案是12。", "如果答案是12，那么矛盾。", "假设答案是12。", "可能答案是12。", "也许正确答案是12。", "答案未必是12。", "答案最多是12。", "答案至多为12。", "答案至少为12。", "不能确定答案是否是12。", r"\boxed{12}，不对。", r"\boxed{12}。不对，应该是13。",
+        r"\boxed{12}（错误）", "La réponse n'est pas 12.", "Je ne pense pas que la réponse est 12.", "La respuesta no es 12.", "La respuesta es 12 o 13.", "Die Antwort ist 12 oder 13.", "Ответ: 12 или 13", "答えは12または13です。",
+        "答えは12ではありません。", "정답은 12 또는 13입니다.", "정답은 12가 아닙니다.", "La risposta non è 12.", "La risposta è 12 o 13.", "A resposta não é 12.", "A resposta é 12 ou 13.", "The answer is x=12; otherwise x=13.", "Answer: n=12; n=13; n=14.",
+        r"The answer is \boxed{13}, not \boxed{12}.",
+    ],
+)  # fmt: skip
+def test_twelve_is_not_stated_where_a_clause_denies_supposes_bounds_or_takes_it_back(text):
+    assert not math.score(text, "12").correct
+
+
+@every(
+    "text",
+    [
+        # the clause denies something else; words after the value, an aside, a courtesy; other languages
+        r"The answer is \boxed{12}, not \boxed{13}.", r"I don't think 13 works, so the answer is \boxed{12}.", r"If n is even the answer is \boxed{12}.", "If x = 3, then the answer is 12.",
+        r"Since the order does not matter the answer is \boxed{12}.", "There is no doubt that the answer is 12.", r"Without doubt the answer is \boxed{12}.", r"So I guess it's \boxed{12}.", r"We must have x = \boxed{12}",
+        r"Thus, x is not 11 but \boxed{12}.", "It is clear that the answer is 12.", "We are sure that the answer is 12.", "I think the answer is 12.", r"We know the answer is \boxed{12}.",
+        "So if you have 3 bags, the answer is 12.", r"\boxed{12}. This is not a prime, which is fine.", r"\boxed{12}. Note that 13 is wrong because it counts twice.", r"\boxed{12}. Is it right? 3*4 = 12, yes.",
+        r"\boxed{12}. Wait, let me verify: 3*4 = 12. Yes.", r"\boxed{12}! Hope this helps.", "The answer is 12. I made an error before, but this is right.", r"What is the answer? \boxed{12}",
+        r"So the value is \boxed{12}?? No wait, yes it is. The answer is \boxed{12}.", r"所以答案不是13，而是\boxed{12}。", r"因此答案是\boxed{12}。", "不难看出答案是12。", "由此可知，若x=3，则答案是12。", "是否正确？答案是12。", r"综上，最多有\boxed{12}个。", r"至少需要\boxed{12}人。",
+        "La réponse est 12.", "La respuesta es 12.", "La risposta è 12.", "La risposta corretta è: 12", "A resposta é 12.", "Die Antwort lautet 12.", "Das Ergebnis ist 12.", "Ответ: 12", "Ответ равен 12.", "答えは12です。",
+        "よって、12通りである。", "したがって、答えは $12$ である。", "정답은 12입니다.", "따라서 답은 12이다.", "Het antwoord is 12.", "Odpowiedź to 12.", "It was said that the answer was 13. In fact the answer is 12.",
+        "The answer is 12. Let me check whether the answer is 13: no.", "So 12 is the smallest such number.", "Hence 12 is the required value.", "There are 12 bags with more than 3 apples.",
+        "She drove a total of 12 miles in March and April.", "So the car's speed is 12 km/h for car P.", "There are **12** dots in each of the groups of the picture.", "So, there are 12 blocks that have exactly 36 houses.",
+        "The perimeter is **12 yards**.\n\nI hope this helps! Let me know if you have any other questions.", "It is 12.\n\nIs there anything else I can help you with?", "所以一共有12人。\n\n希望对你有帮助！", "所以一共有12人。如果还有其他问题，请随时告诉我。",
+    ],
+)  # fmt: skip
+def test_twelve_is_stated_whatever_else_the_response_denies_or_adds(text):
+    assert math.score(text, "12").correct
 
 
 @given(

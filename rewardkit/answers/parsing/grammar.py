@@ -538,7 +538,7 @@ class _Parser:
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
-        is_changed = token.kind == "han" and any(
+        is_changed = not word.isascii() and any(
             part in word for part in doubt.CHINESE_NUMBER_MODIFIERS
         )
         if is_changed or word in doubt.NUMBER_MODIFIERS:
