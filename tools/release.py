@@ -149,7 +149,9 @@ def write_sbom(tools: Path, wheel: Path, tree: Path, folder: Path) -> Path:
 def test_wheel(python: str, wheel: Path, tree: Path, folder: Path, tests: str) -> None:
     """Run the demo with nothing but the wheel installed, then the tests, both without the source."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(tree, folder / "tree", ignore=shutil.ignore_patterns(".git", *PACKAGED))
+    shutil.copytree(tree, folder / "tree")
+    for name in (".git", *PACKAGED):
+        shutil.rmtree(folder / "tree" / name)
     venv_python = new_venv(python, folder / "venv", wheel)
     run("sh", "examples/demo.sh", cwd=folder / "tree", BIN=str(venv_python.parent))
     path_command = [venv_python, "-c", "import rewardkit; print(*rewardkit.__path__)"]
