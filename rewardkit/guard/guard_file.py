@@ -63,6 +63,18 @@ class GuardTrial:
     seconds: float
 
 
+def why_not_guarded(scorer: str) -> str:
+    """Return why a scorer that is named, and not by its file, gets no guard.
+
+    Raises:
+        UnknownNameError: no scorer has this name.
+    """
+    registry.target("scorers", scorer)
+    if scorer in registry.SCORERS:
+        return f"{scorer} needs no guard: scorers of rewardkit keep their own deadlines."
+    return f"{scorer} is of another package: name its file, which `rewardkit path {scorer}` prints."
+
+
 def try_reward(
     reward: str,
     settings: GuardSettings,
@@ -82,10 +94,7 @@ def try_reward(
             `wrong_score` is None: a guess could pay for failures.
     """
     if not registry.is_path(reward):
-        raise UsageError(
-            f"{reward} needs no guard: scorers of rewardkit keep their own deadlines. Name a file's "
-            "function, as my_reward.py:compute_score, or use `rewardkit path`."
-        )
+        raise UsageError(why_not_guarded(reward))
     replies: list[tuple[bool, Reply]] = []
     failures: list[str] = []
 

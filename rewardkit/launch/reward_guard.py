@@ -8,7 +8,13 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.guard.guard import GuardSettings
-from rewardkit.guard.guard_file import guard_file_text, secret_variables, trial_rows, try_reward
+from rewardkit.guard.guard_file import (
+    guard_file_text,
+    secret_variables,
+    trial_rows,
+    try_reward,
+    why_not_guarded,
+)
 from rewardkit.launch.recipe import Recipe, RewardGuard
 from rewardkit.launch.scorer_location import absolute
 from rewardkit.launch.secret_values import MARK, reveal_options
@@ -29,7 +35,8 @@ def guard_reward(
     """
     scorer = recipe.reward.scorer
     if not is_path(scorer):
-        raise UsageError(f"reward.guard: the scorer {scorer} needs no guard; remove the key.")
+        why = "verl's own scorers get no guard." if scorer == "verl" else why_not_guarded(scorer)
+        raise UsageError(f"reward.guard: {why}")
     reward, learned = with_function(scorer), {"keys", "wrong_score", "right_score"}
     record = recipe.reward.record
     settings = GuardSettings(

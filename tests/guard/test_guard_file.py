@@ -9,6 +9,8 @@ import pytest
 import rewardkit
 from rewardkit import registry
 from rewardkit.errors import UsageError
+from rewardkit.guard.guard import GuardSettings
+from rewardkit.guard.guard_file import try_reward
 from tests.tables import every
 
 REWARD = """
@@ -106,6 +108,7 @@ def test_a_coroutine_function_is_seen(cli, folder):
         ("my_reward.py:missing", "has no 'missing'"),
         ("my_reward.py:broken", "is int, not a function"),
         ("gsm8k", "needs no guard"),
+        ("gsm8", "Did you mean 'gsm8k'"),
         ("slow.py:f --load-seconds 0.5", "slow.py:2: the import stood at this line after 0.5 s"),
     ],
 )
@@ -116,6 +119,13 @@ def test_a_reward_that_cannot_be_guarded_is_one_line(cli, folder, reward, messag
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (folder / "guarded.py").exists()
+
+
+def test_the_scorer_of_a_plug_in_is_guarded_by_its_file(monkeypatch):
+    """It keeps no deadline of its own, so that it may need a guard."""
+    monkeypatch.setattr(registry, "_plugins", lambda group: {"exam": "exam.scorer:score"})
+    with pytest.raises(UsageError, match="name its file, which `rewardkit path exam` prints"):
+        try_reward("exam", GuardSettings(), [], keys=(), wrong_score=None)
 
 
 def test_the_file_is_code_of_literals_only(cli, folder):
