@@ -165,6 +165,9 @@ def command(
                 answer_key=answer_key,
                 image_key=image_key,
                 data_source=data_source,
+                further_options=opt.option_words(
+                    ctx, "question_key", "answer_key", "image_key", "out"
+                ),
                 warn=warn,
             )
             if file

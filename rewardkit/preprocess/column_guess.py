@@ -147,9 +147,12 @@ def own_dataset(
     answer_key: str,
     image_key: str | None,
     data_source: str | None,
+    further_options: Sequence[str],
     warn: Callable[[str], object],
 ) -> Dataset:
     """Return the dataset of a user's file or folder, and warn about text in it that no row will have.
+
+    `further_options` are words of the command line, for the likely command.
 
     Raises:
         DataError: the first rows lack a column; the message has the likely command.
@@ -158,7 +161,7 @@ def own_dataset(
     splits = saved_splits(file) or [split]
     rows = sample_rows(*files_in_path(file, split if split in splits else splits[0], ()))
     keys = {"--question-key": question_key, "--answer-key": answer_key, "--image-key": image_key}
-    questions = require_columns(file, rows, keys, out)
+    questions = require_columns(file, rows, keys, out, further_options)
     for note in column_notes(rows, questions, answer_key, keep):
         warn(f"{file}: {note}")
     items = [item for row in rows for item in row.items()]
@@ -319,7 +322,11 @@ def _gold_text(value: Any) -> str:
 
 
 def require_columns(
-    file: Path, rows: Sequence[Row], keys: Mapping[str, str | None], out: Path
+    file: Path,
+    rows: Sequence[Row],
+    keys: Mapping[str, str | None],
+    out: Path,
+    further_options: Sequence[str] = (),
 ) -> list[str]:
     """Require that the first rows of a user's file have the columns that options name.
 
@@ -356,7 +363,8 @@ def require_columns(
     if unknown := " and ".join(option for option, key in keys_of_command.items() if not key):
         advice = f"; no column is likely the one of {unknown}."
     else:
-        advice = f". A likely command:\n  {_prep_command(file, out, keys_of_command)}"
+        command = _prep_command(file, out, keys_of_command, further_options)
+        advice = f". A likely command:\n  {command}"
     raise DataError(
         f"{file}: there is no column {absent}.{near} Its columns: {column_list or 'none'}.\n"
         f"Name the columns with {' and '.join(missing)}{advice}"
@@ -376,12 +384,15 @@ def _likely_keys(file: Path, rows: Sequence[Row]) -> dict[str, str]:
     return keys
 
 
-def _prep_command(file: Path, out: Path, keys: Mapping[str, str]) -> str:
+def _prep_command(
+    file: Path, out: Path, keys: Mapping[str, str], further_options: Sequence[str] = ()
+) -> str:
     options = "".join(
         f"{option} {shlex.quote(key)} "
         for option, key in keys.items()
         if key and key != option.strip("-").removesuffix("-key")
     )
+    options += "".join(f"{shlex.quote(word)} " for word in further_options)
     return f"rewardkit prep {shlex.quote(str(file))} {options}--out {shlex.quote(str(out))}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 
 import pyarrow as pa
 import pyarrow.csv
@@ -29,6 +30,19 @@ def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path)
     report = json.loads(assert_success(run("check", out, "--json")))
     assert report["ok"] is True
     assert report["lengths"]["unit"] == "characters"
+
+
+def test_the_likely_command_keeps_the_options_of_the_user(run, rows, tmp_path):
+    """A pasted command without them would write other rows."""
+    options = ["--data-source", "me/quiz", "--dedup", "--where", "a > 1", "--where", "a < 9"]
+    result = run("prep", rows, *options, "--out", tmp_path / "o.parquet")
+    assert result.returncode == 4
+    command = shlex.split(result.stderr.splitlines()[-1])
+    assert [*command[3:7], *sorted(command[7:-2])] == [
+        *("--question-key", "q", "--answer-key", "a"),
+        *sorted(options),
+    ]
+    assert_success(run(*command[1:]))
 
 
 @pytest.mark.parametrize(

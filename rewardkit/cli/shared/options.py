@@ -287,6 +287,23 @@ def require_companion(ctx: typer.Context, companion: str, is_set: object, *names
             raise UsageError(f"{set_options[name]} needs {companion}.")
 
 
+def option_words(ctx: typer.Context, *besides: str) -> list[str]:
+    """Return the options that the user set as words of a command line; not those of some parameters."""
+    options = _user_options(ctx)
+    words: list[str] = []
+    for param in ctx.command.params:
+        name = param.name or ""
+        if name not in options or name in besides or param.param_type_name != "option":
+            continue
+        value = ctx.params[name]
+        if getattr(param, "is_flag", False):
+            words.append(options[name])
+        else:
+            for each in value if isinstance(value, (list, tuple)) else [value]:
+                words += [options[name], str(each)]
+    return words
+
+
 def _user_options(ctx: typer.Context) -> dict[str, str]:
     """The parameters that the user set on the command line, each with the option's spelling."""
     return {
