@@ -77,12 +77,34 @@ def arrow_table(rows: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(rows, pa.Table):
-        return rows
-    if hasattr(rows, "with_format"):  # a `datasets.Dataset`; its own rows would have decoded images
-        return rows.with_format("arrow")[:]
-    if hasattr(rows, "iloc"):  # a frame of pandas; its index is left out
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    return pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
+        table = rows
+    elif hasattr(
+        rows, "with_format"
+    ):  # a `datasets.Dataset`; its own rows would have decoded images
+        table = rows.with_format("arrow")[:]
+    elif hasattr(rows, "iloc"):  # a frame of pandas; its index is left out
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+    else:
+        table = pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
+    schema = pa.schema([each.with_type(_without_views(each.type)) for each in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type with large strings for views, as Polars writes them: parquet has no views."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_without_views(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
+    return kind
 
 
 def read_table(path: Path | str) -> pa.Table:

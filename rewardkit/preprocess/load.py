@@ -108,6 +108,8 @@ class SetName(NamedTuple):
 
 def read_set_name(text: str) -> SetName:
     """Return the dataset and the split of a name; the longest name of a dataset wins."""
+    if not isinstance(text, str):  # a notebook passes its rows, or the path of a file
+        raise UsageError("the first argument is the name of a dataset: pass its rows as source=.")
     dataset, _, split = text.partition(":")
     if registry.is_path(text):
         return SetName(text)

@@ -197,7 +197,7 @@ class ScoreReport(ScoreFigures):
 
 @takes_rows
 def score_files(
-    names: Iterable[str | Path],
+    names: str | Path | Iterable[str | Path],
     scorer: str | Scorer | ScoringPlan = "auto",
     *,
     options: Mapping[str, Any] | None = None,
@@ -241,6 +241,7 @@ def score_files(
         scorer = ScoringPlan(scorer, tuple((options or {}).items()), **settings)
     plan = replace(scorer, lines=out is not None, samples=on_score is not None)
     out = resolve_output(Path(out)) if out else None
+    names = [names] if isinstance(names, (str, Path)) else names
     files = input_files(names, "--out", out, ".jsonl", plan.train)
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
