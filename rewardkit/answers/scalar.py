@@ -477,12 +477,16 @@ def _is_rounded_percentage(pred: Node, gold: Node) -> bool:
 
 
 def _plain_values(node: Node) -> list[Node]:
-    """Return a percentage as its number and its fraction, an angle as its number and its radians."""
+    """Return a percentage as its share and its number, an angle as its radians and its number.
+
+    The number of a percentage below one is left out, because it is more likely meant as a share.
+    """
     if node[0] == "percent":
         value = node[1]
         if value[0] != "num":
             return [value, mul(value, num(Fraction(1, 100)))]
-        return [value, num(value[1] / 100, None if value[2] is None else value[2] + 2)]
+        share = num(value[1] / 100, None if value[2] is None else value[2] + 2)
+        return [share, value] if abs(value[1]) >= 1 else [share]
     if node[0] == "degree":
         is_number = exact_value(node[1]) is not None
         return [*([node[1]] if is_number else []), to_radians(node)]

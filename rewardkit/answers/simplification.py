@@ -1,15 +1,13 @@
-r"""Whether an answer is simplified, and whether it only repeats a formula of the question.
+r"""Whether an answer is a finished form, and whether it only repeats a formula of the question.
 
-If the gold is a plain number, an answer must be simplified: it may not leave arithmetic to do,
-which is a product or quotient of numbers (`23 \times 31`), a factorial or binomial coefficient
-(`7!`), a sum of roots or other values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex
-numbers (`\frac{5+14i}{2+3i}`), or an operator that is not evaluated (a limit, a sum, a determinant,
-`\gcd`).
+If the gold consists of plain numbers, an answer may not leave arithmetic to do. Finished forms are a
+number, a fraction, a power of a whole number or a fraction (`2^{10}`), a root of a number, a number
+times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), a sum of these (`1+\frac34`), and a
+complex number over a whole one. Any other product, quotient or sum is not finished, nor is `\pi` or
+`e` if the gold is exact, because it cancels.
 
-Simplified are a number, a fraction, a power (`2^{10}`), a root, one value of a function
-(`\log_2 8`), a number times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), and a sum
-or difference of numbers, fractions and powers (`1+\frac34`, `3^4-1`). For any other gold the form
-is free.
+A function of numbers (`\log_2 8`, `|3+4i|`, `7!`) is finished only if the gold has one of its kind.
+For golds with names the form is free.
 """
 
 import math
@@ -21,37 +19,76 @@ from functools import lru_cache
 
 from rewardkit.answers.parsing.grammar import parse
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, fold, tokenize
-from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols
+from rewardkit.answers.parsing.tree import MINUS_ONE, PI, Node, children, subtrees, symbols
 from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS, split_words
-from rewardkit.answers.scalar import UndefinedError, canonical_text, evaluate_double, exact_value
+from rewardkit.answers.scalar import canonical_text, exact_value, is_known_function
 
-#: Functions that an answer must have evaluated.
+_I: Node = ("const", "i")
+_E: Node = ("const", "e")
+_GROUP_KINDS = split_words("tuple set list and or matrix row interval ratio rel")
+#: Operators and functions whose value a question asks for.
 UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
+#: Functions that are a finished form of a number, and kinds of functions that can replace each other.
+_ROOTS = split_words("sqrt root exp")
+_KINDS = {
+    name: kind
+    for kind in (
+        "sin cos tan cot sec csc",
+        "arcsin arccos arctan arccot arcsec arccsc",
+        "ln lg arcsinh arccosh arctanh",
+        "fact binom",
+    )
+    for name in kind.split()
+}
 #: Characters at the end of a question whose formulas are read.
 MAX_QUESTION_CHARS = 4_000
 #: Most formulas of a question that are read, from the last one back.
 MAX_FORMULAS = 25
 
-_GROUP_KINDS = split_words("tuple set list and or matrix row interval ratio rel")
-_I: Node = ("const", "i")
-
 
 def is_simplified(node: Node) -> bool:
     """Whether a tree leaves no arithmetic on numbers to do."""
-    return not any(map(_is_unsimplified, subtrees(node)))
+    return not (_function_kinds(node) or any(map(_is_unfinished, subtrees(node))))
 
 
 def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     """Whether `pred` leaves arithmetic to do whose result `gold` states, item by item."""
+    is_exact = gold[0] != "degree" and all(n[0] != "num" or n[2] is None for n in subtrees(gold))
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    if gold[0] not in _GROUP_KINDS:
-        return _is_plain_number(gold) and not is_simplified(pred)
-    items = children(pred) if pred[0] in _GROUP_KINDS else iter([pred])
-    return not all(map(is_simplified, items)) and all(
-        item[0] in _GROUP_KINDS or _is_plain_number(item) or (gold[0] == "rel" and item[0] == "sym")
-        for item in children(gold)
-    )
+    golds = list(children(gold)) if gold[0] in _GROUP_KINDS else [gold]
+    preds = list(map(_value_side, children(pred) if pred[0] in _GROUP_KINDS else [pred]))
+    is_complex = _I in subtrees(gold)  # which admits the polar form of the same number
+    has_name = bool(symbols(gold)) and gold[0] != "rel"
+    kinds = set().union(*map(_function_kinds, preds))
+    if not (is_complex or has_name or kinds <= _function_kinds(gold)):
+        return True
+    if not all(
+        _is_plain_number(n) or n[0] in _GROUP_KINDS or (gold[0], n[0]) == ("rel", "sym")
+        for n in golds
+    ):
+        return False
+    parts = [part for item in preds for part in subtrees(item)]
+    cancels = is_exact and not is_complex and (PI in parts or _E in parts)
+    return cancels or any(map(_is_unfinished, parts))
+
+
+def _value_side(item: Node) -> Node:
+    r"""Return the finished side of an equation (`12 \cdot 13 = 156`), else its last one."""
+    sides = item[2:] if item[:2] == ("rel", "=") else (item,)
+    return next(filter(is_simplified, sides), sides[-1])
+
+
+def _function_kinds(node: Node) -> set[str]:
+    """Return the kinds of the functions of numbers in a tree, other than roots."""
+    return {
+        _KINDS.get(part[1], part[1])
+        for part in subtrees(node)
+        if part[0] == "fn"
+        and part[1] not in _ROOTS
+        and is_known_function(part[1])
+        and not symbols(part)
+    }
 
 
 def _is_plain_number(node: Node) -> bool:
@@ -77,23 +114,24 @@ def _numerator(node: Node) -> Node:
     return tops[0] if is_whole else node
 
 
-def _is_unsimplified(node: Node) -> bool:
+def _is_unfinished(node: Node) -> bool:
     match node[0]:
         case "fn":
-            return node[1] in UNEVALUATED
+            return node[1] in _ROOTS and node[2][0] == "add" and exact_value(node[2]) is not None
         case "add":
             values = list(filter(_is_rational, node[1:]))
             has_arithmetic = len(values) > 1 and not all(map(_is_numeral, values))
             return has_arithmetic or sum(_I in subtrees(part) for part in node[1:]) > 1
         case "mul":
-            return _is_unsimplified_product(node)
-        case "pow":  # a power of i or of a sum, as (1+i)^4
+            return _is_unfinished_product(node)
+        case "pow":  # a power of a sum, of i, of a decimal
             is_sum = node[1][0] == "add" and not symbols(node)
-            return is_sum or (node[1] == _I and node[2] != MINUS_ONE)
+            is_decimal = node[1][0] == "num" and node[1][2] is not None
+            return is_sum or ((node[1] == _I or is_decimal) and node[2] != MINUS_ONE)
     return False
 
 
-def _is_unsimplified_product(node: Node) -> bool:
+def _is_unfinished_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
     if _numerator(node) is not node:
         return False
@@ -113,7 +151,7 @@ def _is_unsimplified_product(node: Node) -> bool:
 
 def _is_numeral(node: Node) -> bool:
     if node[0] == "mul":
-        return all(map(_is_numeral, node[1:])) and not _is_unsimplified_product(node)
+        return all(map(_is_numeral, node[1:])) and not _is_unfinished_product(node)
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
 
 
@@ -124,18 +162,7 @@ def _is_prime(node: Node) -> bool:
 
 
 def _is_rational(node: Node) -> bool:
-    if node[0] == "pow" and node[2] == MINUS_ONE:
-        return _is_rational(node[1])
-    if exact_value(node) is not None:
-        return True
-    if symbols(node) or not any(part[0] == "fn" for part in subtrees(node)):
-        return False
-    try:
-        value = evaluate_double(node, {})
-    except UndefinedError:
-        return False
-    twelve_times = 12 * value.real
-    return abs(value.imag) < 1e-12 and abs(twelve_times - round(twelve_times)) < 1e-10
+    return exact_value(node[1] if node[0] == "pow" and node[2] == MINUS_ONE else node) is not None
 
 
 def _is_fraction(factors: list[Node]) -> bool:

@@ -741,7 +741,7 @@ class _Parser:
             elif self.accept("%"):
                 node = ("percent", node)
             elif self.accept(r"\permille"):
-                node = ("percent", divide(node, num(10)))
+                node = divide(node, num(1000))
             elif self.accept(r"\degree"):
                 node = self._parse_degrees(node)
             elif self.accept("_"):
