@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice, pairwise, permutations
+from itertools import chain, islice, pairwise, permutations
 from typing import Literal, NamedTuple, TypeAlias
 
 from rewardkit.answers.chinese_numerals import chinese_to_digits
@@ -56,7 +56,7 @@ from rewardkit.answers.scalar import (
 )
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
-from rewardkit.answers.words import same_words
+from rewardkit.answers.words import in_asked_scale, same_words
 
 #: The steps of a comparison, which `rewardkit explain` calls rungs.
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -129,7 +129,9 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVer
     if g.value is None:
         return EqualityVerdict("unreadable", "text")
     outcome: Outcome = "unreadable"
-    for pair in _value_pairs(pred.strip(" $"), p, g):
+    scaled = in_asked_scale(pred, p.value, question) if question and p.value else ()
+    pairs = chain(_value_pairs(pred.strip(" $"), p, g), ((value, g.value) for value in scaled))
+    for pair in pairs:
         outcome = _compare_values(*pair, question, policy)
         if outcome == "equal":
             is_copy = not has_same_form(p.tokens, g.tokens) and repeats_question(

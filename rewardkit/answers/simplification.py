@@ -82,7 +82,7 @@ def _value_side(item: Node) -> Node:
 def _function_kinds(node: Node) -> set[str]:
     """Return the kinds of the functions of numbers in a tree, other than roots."""
     return {
-        _KINDS.get(part[1], part[1])
+        _KINDS.get(str(part[1]), str(part[1]))
         for part in subtrees(node)
         if part[0] == "fn"
         and part[1] not in _ROOTS

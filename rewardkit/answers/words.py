@@ -5,11 +5,13 @@ same date, and by a sentence whose other words have no content or are the questi
 """
 
 import re
+from collections.abc import Iterator
 
 from rewardkit.answers.open_answers.golds import Date, dates_in
 from rewardkit.answers.open_answers.words import stem
 from rewardkit.answers.open_answers.words import words as open_words
 from rewardkit.answers.parsing.tokens import fold_case
+from rewardkit.answers.parsing.tree import Node, num
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most characters of an answer, and of the end of a question.
@@ -180,3 +182,23 @@ def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
     return not rest or (
         len(rest) > 1 and rest in asked and rest not in re.split("[或、，,“”“”]|还是", asked)
     )
+
+
+# --- the scale that a question asks for
+
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_ASKED_SCALE = re.compile(
+    r"\b(?:in|how many)\s(?:\w+\s(?:of\s)?){0,2}(thousand|million|billion)s?\b", re.IGNORECASE
+)
+_ASKED_PERCENT = re.compile(r"%|\bper ?cent|百分")
+
+
+def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
+    """Yield a value in the scale that its question asks for: `$94 million` in millions is 94."""
+    *_, sentence = _SENTENCE_END.split(question[-MAX_QUESTION_CHARS:].strip())
+    if value[0] == "percent" and _ASKED_PERCENT.search(sentence):
+        yield value[1]
+    number = value[1] if value[0] == "quantity" else value
+    if number[0] == "num" and (scale := _ASKED_SCALE.search(sentence)) and scale[1].lower() in text:
+        scaled = num(number[1] / _SCALES[scale[1].lower()])
+        yield ("quantity", scaled, value[2]) if value[0] == "quantity" else scaled

@@ -49,7 +49,7 @@ from tests.tables import every
         # percentages: the number, or its hundredth with two more places
         (r"57.14\%", "0.571", True), (r"57.15\%", "0.571", True), (r"57.05\%", "0.571", True), (r"57.16\%", "0.571", False), (r"57.04\%", "0.571", False),
         (r"57.14\%", "0.57", False), (r"57\%", "0.571", False), ("0.571", r"57.14\%", False), (r"33.3\%", r"\frac13", True), ("0.333", r"33.3\%", True),
-        (r"0.5\%", "0.005", True), (r"0.5\%", "0.5", True), ("0.005", r"0.5\%", True), (r"x\%", "x", True), (r"x\%", r"\frac{x}{100}", True), (r"\frac{x}{100}", r"x\%", True),
+        (r"0.5\%", "0.005", True), (r"0.5\%", "0.5", False), ("0.005", r"0.5\%", True), (r"x\%", "x", True), (r"x\%", r"\frac{x}{100}", True), (r"\frac{x}{100}", r"x\%", True),
         (r"x\%", r"\frac{x}{10}", False), (r"50\%", r"0.5\%", False), (r"\sqrt2\%", "0.014142", True), ("50 pct", r"50\%", True), (r"30^\circ", r"30\%", False),
         # angles and units
         (r"x^\circ", r"\frac{\pi x}{180}", True), (r"x^\circ", r"\frac{\pi x}{90}", False), ("50°", "50 degrees", True), ("50 degrees", "51°", False), ("5 cm", "5 mm", False),

@@ -118,6 +118,27 @@ def test_another_statement_around_the_same_words_is_wrong(answer, gold, question
     assert compare(answer, gold, question).outcome != "equal"
 
 
+@every(
+    ("answer", "gold", "question", "right"),
+    [
+        (r"\$94 million", "94", "What was the revenue, in millions of dollars?", True),
+        ("94 million", "94", "What was the revenue in millions?", True),
+        ("94 million dollars", "94", "How many million dollars did it cost?", True),
+        ("94 million", "94000000", "What was the revenue in millions?", True),
+        ("95 million", "94", "What was the revenue in millions?", False),
+        ("94 billion", "94", "What was the revenue in millions?", False),
+        ("94 million", "94", "What was the revenue?", False),
+        ("94000000", "94", "What was the revenue in millions?", False),
+        (r"0.4\%", "0.4", "What is the fee? Answer as a percentage.", True),
+        (r"0.4\%", "0.4", "The fee is 12%. What is the chance of rain?", False),
+        (r"0.4\%", "40", "What is the fee in percent?", False),
+        ("3.5 thousand", "3.5", "Give the number of visitors in thousands.", True),
+    ],
+)  # fmt: skip
+def test_the_question_says_in_which_scale_an_answer_counts(answer, gold, question, right):
+    assert (compare(answer, gold, question).outcome == "equal") is right
+
+
 QUESTION = "Who of the five children is the tallest?"
 PLAIN = st.sampled_from("the tallest is it was so answer".split())
 DOUBTS = st.sampled_from("not or maybe if unless but never than neither except Bob".split())
