@@ -211,6 +211,16 @@ def test_what_only_a_run_can_tell_is_missing_and_what_decides_is_refused():
         simple("", "latest")
 
 
+def test_a_result_is_given_by_its_variable_and_not_by_the_name_of_a_key():
+    """`--env lr=VALUE` would set nothing: no variable of the script is called lr."""
+    script = f"RATE=$(python rate.py)\npython3 -m {MAIN} {A}.optim.lr=$(python lr.py) trainer.save_freq=$RATE"
+    findings = import_script(script, "run.sh", "0.9").findings
+    assert {f.where: f.fix for f in findings if f.rule == "unresolved"} == {
+        f"{A}.optim.lr": "Put the value there.",
+        "trainer.save_freq": "Put the value there or import with --env RATE=VALUE.",
+    }
+
+
 def test_a_list_of_settings_needs_no_command():
     text = f"model_engine=megatron data.seed=1\n{M}.path=/m +data.x='a b'\ntrainer.logger=[a,b]\n# data.y=3\n"
     plan = plan_of(import_script(text, "run.sh", "0.9"))

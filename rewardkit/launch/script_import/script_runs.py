@@ -131,7 +131,9 @@ class ScriptRuns:
         self.env |= {name: value for name, value in env.items() if not own.match(name)}
         self.count, self.complaints = 0, Counter[str]()
         self.modules = set(filter(find_spec, re.findall(r"\bimport ((?!__)\w+)", text)))
-        self.results = re.findall(r"\b([A-Za-z_]\w*)=[\"']?(?:\$\(|`)(.{0,200})", text)[:500]
+        self.results = re.findall(r"(?<![\w.$-])([A-Za-z_]\w*)=[\"']?(?:\$\(|`)(.{0,200})", text)[
+            :500
+        ]
         start = shlex.quote(env.get("PWD", f"{START}{Path.cwd()}"))
         self.before = f"__MODULES='{' '.join(self.modules)}' PWD={start}; "
         text = text.replace("BASH_SOURCE", "__SOURCE").replace("2>&1", "").replace("|&", "|")
@@ -194,8 +196,10 @@ class ScriptRuns:
         for each in map(display, MARK.findall(text)):
             names += re.findall(r"\$\{?([A-Za-z_]\w*)", each)
             if match := re.match(r"\$\((?:\S*/)?([\w.-]+)", each):
-                program = re.compile(rf"\b{match[1]}\b")
-                names += [name for name, value in self.results if program.search(value)][:1]
+                words = each[2:].removesuffix(")")
+                is_literal = words in self.original  # else it has values of variables
+                same = re.escape(words) if is_literal else rf"\b{match[1]}\b"
+                names += [name for name, value in self.results if re.search(same, value)][:1]
         return list(dict.fromkeys(names))
 
     def _read(self, flips: Sequence[int], sign: str = "") -> ScriptRun:
