@@ -94,9 +94,10 @@ def read_eval_sets(
     items += _items_of_others(folders[0] if folders else None, known, hub, missing)
     if missing and not items:
         name, reason = next(iter(missing.items()))
+        place = folders[0] if folders else f"a folder for --against {ALL}=FOLDER"
         raise SourceError(
             f"--against {everything[0]}: none of {len(missing)} sets could be read. The first is "
-            f"{name}: {reason}. Copy the sets into a folder: --against {ALL}=FOLDER."
+            f"{name}: {reason}. Copy the sets into {place}, each under its name, as {name}.parquet."
         )
     return EvalSets(items, missing)
 

@@ -133,6 +133,11 @@ def test_every_command_says_how_to_get_a_gated_set_and_which_other_ways_there_ar
 def test_it_is_an_error_if_no_set_can_be_had(tmp_path, folder):
     with pytest.raises(SourceError, match=r"none of 5 sets could be read.*all-eval=FOLDER"):
         read_eval_sets(["all-eval"])
+    (tmp_path / "other.parquet").write_bytes(b"")  # of no set
+    with pytest.raises(
+        SourceError, match=r"Copy the sets into \S+, each under its name, as exam2024[.]"
+    ):
+        read_eval_sets([f"all-eval={tmp_path}"])
     with pytest.raises(SourceError, match="no such folder"):
         read_eval_sets([f"all-eval={tmp_path / 'nope'}"])
     with pytest.raises(UsageError, match="give one folder"):
