@@ -56,7 +56,7 @@ from rewardkit.answers.scalar import (
 )
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
-from rewardkit.answers.words import in_asked_scale, same_words
+from rewardkit.answers.words import in_asked_scale, same_words, value_without_remark
 
 #: The steps of a comparison, which `rewardkit explain` calls rungs.
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -119,6 +119,15 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
 @lru_cache(maxsize=4096)
 def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVerdict:
     """Run the slow steps. Cached, because rollouts of one prompt repeat their answers."""
+    verdict = _compare_texts(pred, gold, question, policy)
+    value = pred if verdict.outcome == "equal" else value_without_remark(pred, question)
+    if value == pred:
+        return verdict
+    without_remark = _compare_texts(value, gold, question, policy)
+    return without_remark if without_remark.outcome == "equal" else verdict
+
+
+def _compare_texts(pred: str, gold: str, question: str, policy: Policy) -> EqualityVerdict:
     g, p = parse_answer(gold), parse_answer(pred)
     if g is None or p is None:
         return EqualityVerdict("unreadable", "text")

@@ -173,16 +173,17 @@ _STATEMENT_LEAD = re.compile(
     r"|can|must|should|also|now|still|only|equals?|approximately|about|[a-z]{1,20}(?:ed|ing))"
     r"|[A-Z][a-z]{1,20}(?:'s)?)[\s,]{1,4}){0,12}"
     r"[-$€£¥]{0,3}\s{0,3}\d"
+    r"|[^\W\d不非没无未至超第a-zA-Z]{0,12}[共有是为得]\s?\d"
 )
 #: Words and signs that leave open whether a number in a sentence is the answer.
 _NOT_STATED = re.compile(
     r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|では(?:な|あり)|じゃな|아니|아닙|倍是"
-    r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
+    r"|中的?\s?\d|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
     r"|\b(?:or|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
     r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"
-    r"|contradicts?|too (?:small|large|big|high|low)|if|unless|assuming|less \d+|out of|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
+    r"|contradicts?|too (?:small|large|big|high|low)|if|unless|assuming|less \d+|out of|base|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
     r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
     r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
@@ -195,8 +196,7 @@ def number_of_sentence(text: str) -> Fraction | object | None:
     A sentence states a number if it begins with it (`12 apples are left`), if only the words of a
     statement precede it (`there are 12`), or if an equation ends with it.
     """
-    if len(text) > MAX_SENTENCE:
-        return None
+    text = text.replace("不同的", "") if len(text) <= MAX_SENTENCE else ""
     has_lead = _STATEMENT_LEAD.match(text) and not _FORMULA_SIGN.search(text)
     if not has_lead and not _EQUALS.search(text):
         return None

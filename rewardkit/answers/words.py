@@ -121,16 +121,20 @@ _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z$\\(])")
 def _states_in_english(pred: str, gold: str, question: str) -> bool:
     p, g = (_content_words(text) for text in (pred, gold))
     starts = [i for i in range(len(p) - len(g) + 1) if p[i : i + len(g)] == g]
-    if len(starts) != 1 or _CONTENT_SIGN.search(pred):
+    if len(starts) != 1 or _FORMULA_SIGN.search(pred):
         return False
-    rest = p[: starts[0]] + p[starts[0] + len(g) :]
-    return not rest or (
-        not _is_turned(" ".join(rest)) and set(map(stem, rest)) <= _asked_words(question)
-    )
+    before, after = p[: starts[0]], p[starts[0] + len(g) :]
+    rest = [*before, *after]
+    has_adverb = any(word.endswith("ly") for word in rest)
+    if not rest or has_adverb or _is_turned(" ".join(rest)):
+        return not rest
+    # a word right before the gold's is its subject (`the series converges`), or changes it
+    is_changed = before and f"{before[-1]} {g[0]}" in pred.casefold() and g[-1][-1:] != "s"
+    return not is_changed and set(map(stem, rest)) <= _asked_words(question)
 
 
 #: Signs of a formula, which an answer in words does not hold.
-_CONTENT_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
+_FORMULA_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
 
 
 def _is_turned(text: str) -> bool:
@@ -170,18 +174,20 @@ def _alternatives(sentence: str) -> set[str]:
 _CHINESE_LEAD = re.compile(
     r"^(?:所以|因此|故|答案|应?该?[是为]|它|该|此|这|其)+|(?:应?[是为]|的)+$"
 )
+_CHINESE_END = re.compile("(?:同学|条件|数|函数|三角形|的|。)?")
+#: Words that make another one of the words after them, as in 充分必要 and 正相关.
+_CHINESE_ADJECTIVE = re.compile("(?:充分|必要|绝对|条件|严格|局部|[正负左右真假])$")
 
 
 def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
-    before, found, after = pred.partition(gold)
-    rest = _CHINESE_LEAD.sub("", before.strip())
-    if not found or after.strip(" 的。") or gold in before or _is_turned(before):
+    before, _, after = pred.replace(" ", "").partition(gold)
+    if gold not in pred or not _CHINESE_END.fullmatch(after) or _is_turned(before):
         return False
+    if not (rest := _CHINESE_LEAD.sub("", before)):
+        return True
     asked = re.sub(r"[\s$]", "", question)
-    rest = rest.replace(" ", "")
-    return not rest or (
-        len(rest) > 1 and rest in asked and rest not in re.split("[或、，,“”“”]|还是", asked)
-    )
+    is_other = len(rest) == 1 or rest in re.split("[或、，,“”]|还是", asked)
+    return rest in asked and not is_other and not _CHINESE_ADJECTIVE.search(rest)
 
 
 # --- the scale that a question asks for
@@ -202,3 +208,53 @@ def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
     if number[0] == "num" and (scale := _ASKED_SCALE.search(sentence)) and scale[1].lower() in text:
         scaled = num(number[1] / _SCALES[scale[1].lower()])
         yield ("quantity", scaled, value[2]) if value[0] == "quantity" else scaled
+
+
+# --- what stands around a value and adds nothing to it
+
+_TEXT = r"(?:\\(?:text|mathrm|mbox)\s{0,3}\{|\\[ ,;]|\\q?quad|[\s$~])"
+#: Where a value is taken on, why it holds, and how it is meant.
+_REMARK = (
+    r"(?:(?:attained|achieved|reached|obtained|occur(?:s|ring)|(?:with )?equality|since|because|exact(?:ly)?|final"
+    r"|square units|the only)\b|at\b[^=]{1,20}=|当且仅当|当[^()（）]{1,20}时|此时|因为)[^()（）]{0,100}"
+)
+_REMARK_AFTER = re.compile(
+    rf"{_TEXT}{{0,5}}(?:[(（]{_TEXT}{{0,5}}{_REMARK}[)）]|(?:[,，;；]|(?<=\s)(?=at\s)){_TEXT}{{0,5}}{_REMARK})[\s.。$}}]{{0,5}}$"
+)
+_UNSURE = re.compile(
+    r"\b(?:or|nor?t?|but|however|maybe|perhaps|possibly|wrong|mistake|also|bound|least|most|than)\b"
+    r"|;|；|[,，]\s?\d|[或不非错误]|可能"
+)
+#: A noun that says of what kind the value after it is.
+_KIND = re.compile(
+    r"(?:(?:the|an?)\s)?(?:ordered\s)?(?:function|number|integer|value|point|pair|triple|interval|set|line|curve"
+    r"|circle|parabola|ellipse|matrix|vector|polynomial|expression|fraction)s?\s(?=[$\\(\[{\d+-]|[A-Za-z]\b)"
+    r"|(?:函数|点|区间|集合|直线|曲线|圆|抛物线|椭圆|矩阵|向量|多项式)\s?(?=[$\\(\[{\d]|[A-Za-z])"
+)
+_UP = r"increas\w*|rose|ris(?:es?|en)|gr(?:e|o)w(?:s|n|th)?"
+_DOWN = r"decreas\w*|reduc\w*|drop\w*|fell|fall(?:s|en)?|declin\w*"
+_CHANGE = re.compile(
+    rf"(?:(?:an?\s)?(?P<verb>{_UP}|{_DOWN})\s(?:by|of)\s|an?\s)?(?P<value>[-+$\\]{{0,2}}\d\S*)"
+    rf"(?:\s(?P<noun>{_UP}|{_DOWN}))?",
+    re.IGNORECASE,
+)
+
+
+def value_without_remark(text: str, question: str) -> str:
+    """Return an answer without the words around its value that add nothing to it.
+
+    A change is its size, unless the question asks for the opposite: `decreased by 15%` is `15%`.
+    """
+    if len(text) > MAX_CHARS:
+        return text
+    if (remark := _REMARK_AFTER.search(text)) and not _UNSURE.search(remark[0]):
+        text = text[: remark.start()]
+        text += "}" * (text.count("{") - text.count("}"))
+    if kind := _KIND.match(text):
+        text = text[kind.end() :]
+    change = _CHANGE.fullmatch(text)
+    if change is None or not (word := change["verb"] or change["noun"]):
+        return text
+    asked, other = (_UP, _DOWN) if re.match(_UP, word, re.IGNORECASE) else (_DOWN, _UP)
+    is_opposite = re.search(other, question) and not re.search(asked, question)
+    return text if is_opposite else change["value"]

@@ -13,7 +13,7 @@ from tests.tables import every
     [
         ("Yes", "True", ""),
         ("yes.", "Y", ""),
-        ("\\text{True}", "Yes", ""),
+        (r"\text{True}", "Yes", ""),
         ("Y", "yes", ""),
         ("False", "No", ""),
         ("Yes, it is differentiable everywhere", "Yes", "Is g differentiable?"),
@@ -48,6 +48,11 @@ from tests.tables import every
         ("the 4th of July", "July 4", ""),
         ("impossible", "It is impossible", ""),
         ("the red one", "red one", ""),
+        ("The series converges", "converges", "Does the series converge?"),
+        ("The winner is Alice", "Alice", "Who is the winner?"),
+        ("甲同学", "甲", "哪位同学的成绩最好？"),
+        ("必要不充分条件", "必要不充分", "p是q的什么条件？"),
+        ("该方程无实数根", "无实数根", "判断方程根的情况"),
     ],
 )  # fmt: skip
 def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
@@ -112,6 +117,17 @@ def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
         ("possible", "impossible", ""),
         ("It is possible", "impossible", "Is it possible?"),
         ("isosceles", "isosceles right", ""),
+        ("The series does not converge", "converges", "Does the series converge?"),
+        ("right isosceles", "isosceles", "Is the triangle right or isosceles?"),
+        ("right triangle", "triangle", "Is the figure a right triangle?"),
+        ("absolutely convergent", "convergent", "Is the series absolutely convergent?"),
+        ("甲和乙", "甲", "甲和乙谁的成绩好？"),
+        ("充分必要条件", "必要", "p是q的什么条件（填充分必要或必要）？"),
+        ("充分条件", "必要条件", "p是q的什么条件？"),
+        ("Alice and Bob", "Alice", "Who wins?"),
+        ("Bob", "Alice", "Who wins?"),
+        ("The winner is not Alice", "Alice", "Who is the winner?"),
+        ("该方程有实数根", "无实数根", "判断方程根的情况"),
     ],
 )  # fmt: skip
 def test_another_statement_around_the_same_words_is_wrong(answer, gold, question):
@@ -139,6 +155,35 @@ def test_the_question_says_in_which_scale_an_answer_counts(answer, gold, questio
     assert (compare(answer, gold, question).outcome == "equal") is right
 
 
+@every(
+    ("answer", "gold", "right"),
+    [
+        ("12 (attained when x=3)", "12", True), (r"12\text{ (attained at }x=3)", "12", True), ("12 (attained at x = 3)", "12", True), ("12, attained at x=3", "12", True), ("12 at x=3", "12", True),
+        (r"\sqrt{5} (achieved for a=b=1)", r"\sqrt{5}", True), (r"\frac{3}{4} (reached at the endpoint)", r"\frac34", True), ("12 (since 3*4=12)", "12", True), ("12 (exact)", "12", True), ("12 (final answer)", "12", True),
+        ("12 (by symmetry)", "12", True), (r"2\sqrt{3} (exact value)", r"2\sqrt3", True), ("12 (square units)", "12", True), ("12（当且仅当x=3时取等号）", "12", True), ("12，当且仅当x=3时取等号", "12", True), ("12，此时x=3", "12", True),
+        ("(1,2) (the only solution)", "(1,2)", True), ("12 (the maximum)", "12", True), ("12 (or 13)", "12", False), ("12 (not 13)", "12", False), ("12 (if n is even)", "12", False), ("12 (for even n)", "12", False),
+        ("12 (base 7)", "12", False), ("12 (thousand)", "12", False), ("12 (feet)", "12 m", False), ("12 (maybe)", "12", False), ("12 (wrong)", "12", False), ("12 (13)", "12", False), ("12 (at least)", "12", False),
+        ("12 (this is not the answer)", "12", False), ("12 (attained when x=3) or 13", "12", False), ("12 (attained at x=3), 13", "12", False), ("13 (attained when x=12)", "12", False), ("12, 13", "12", False),
+        ("12 when x=3, 13 when x=4", "12", False), ("f(3) (attained at 12)", "12", False), ("12 (n even), 13 (n odd)", "12", False), ("12 (lower bound)", "12", False), ("共有12种不同的方法", "12", True), ("12种不同的排法", "12", True),
+        ("一共有12种", "12", True), ("共12个不同的数", "12", True), ("有12种不同的选法", "12", True), ("不同的排法共有12种", "12", True), ("故共有12种不同的方法", "12", True), ("不是12种", "12", False), ("至少有12种不同的方法", "12", False), ("不足12种", "12", False),
+        ("有12种或13种不同的方法", "12", False), ("第12种", "12", False), ("12种方法中的3种", "12", False), ("不同于12", "12", False), ("12倍", "12", False), ("12的平方", "12", False), (r"decreased by 15\%", r"15\%", True), ("decreased by 15%", "15", True),
+        ("increased by 12", "12", True), (r"a decrease of 15\%", r"15\%", True), (r"15\% decrease", r"15\%", True), (r"a 15\% increase", r"15\%", True), ("fell by 7", "7", True), (r"decreased to 15\%", r"15\%", False),
+        (r"not decreased by 15\%", r"15\%", False), (r"decreased by 15\% or 16\%", r"15\%", False), (r"increased by 15\%", r"-15\%", False), (r"decreased by 15\%", r"85\%", False), ("multiplied by 15", "15", False),
+        ("divisible by 15", "15", False), ("increased by a factor of 2", "2", False), (r"increased by at least 15\%", r"15\%", False), ("The maximum is 12", "12", True), ("the maximum value of f is 12", "12", True),
+        ("the minimum is 12", "12", True), ("the function f(x)=x^2", "x^2", True), ("the function x^2", "x^2", True), ("the function f(x) = x^2", "f(x)=x^2", True), ("the point (1,2)", "(1,2)", True), ("the interval (0,1)", "(0,1)", True),
+        (r"the set \{1,2\}", r"\{1,2\}", True), ("the line y=2x+1", "y=2x+1", True), ("the number 12", "12", True), (r"the matrix \begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", True),
+        ("the ordered pair (3,4)", "(3,4)", True), ("the polynomial x^2+1", "x^2+1", True), ("the integers 3 and 5", "3,5", True), ("the square 12", "12", False), ("the square of 12", "12", False), ("the reciprocal 12", "12", False),
+        ("the number after 12", "12", False), ("not the number 12", "12", False), ("the derivative x^2", "x^2", False), ("the function f(x)=x^2 or x^3", "x^2", False), ("the inverse function x^2", "x^2", False),
+        ("the numbers 12 and 13", "12", False), ("函数f(x)=x^2", "x^2", True), ("点(1,2)", "(1,2)", True), ("区间(0,1)", "(0,1)", True), ("12 (attained at x=3, but 13 is larger)", "12", False),
+        ("12 (attained at x=3; not the maximum)", "12", False), ("5 at x=3, 7 at x=4", "5", False), ("5 at x=3, 7 at x=4", "7", False), ("12 (obtained by mistake, wrong)", "12", False), (r"\text{12 (attained at } x=3\text{)}", "12", True),
+        ("$12$ (attained at $x=3$)", "12", True), (r"\frac{1}{2}\text{, attained at }x=1", r"\frac12", True), ("12（此时x=3）", "12", True), ("12（或13）", "12", False), ("12（舍去）", "12", False), ("点(2,1)", "(1,2)", False),
+        ("区间(0,1)", "[0,1]", False),
+    ],
+)  # fmt: skip
+def test_words_around_a_value_count_only_if_they_say_more(answer, gold, right):
+    assert (compare(answer, gold).outcome == "equal") is right
+
+
 QUESTION = "Who of the five children is the tallest?"
 PLAIN = st.sampled_from("the tallest is it was so answer".split())
 DOUBTS = st.sampled_from("not or maybe if unless but never than neither except Bob".split())
@@ -146,7 +191,7 @@ DOUBTS = st.sampled_from("not or maybe if unless but never than neither except B
 
 @given(st.lists(PLAIN, max_size=4), st.lists(PLAIN, max_size=4), DOUBTS, st.booleans())
 def test_one_word_of_doubt_makes_any_sentence_wrong(before, after, doubt, first):
-    plain = " ".join([*before, "Alice", *after])
+    plain = " ".join([*before, "is Alice", *after])
     sides = [[doubt, *before], after] if first else [before, [*after, doubt]]
     assert not same_words(" ".join([*sides[0], "Alice", *sides[1]]), "Alice", QUESTION)
     assert same_words(plain, "Alice", QUESTION), plain
