@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from rewardkit.answers.doubt import CLAUSE_CHARS, governs, is_box_denied, is_contrast, is_taken_back
+from rewardkit.answers.denial import (
+    CLAUSE_CHARS,
+    governs,
+    is_box_denied,
+    is_contrast,
+    is_denied_after,
+)
 from rewardkit.answers.prose import (
     DECORATION,
     MATH_SPAN,
@@ -66,13 +72,14 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
         return ExtractedAnswer(_without_phrase(statement), "tag")
     if "box" in text and _OPEN_BOX.search(text):
         return None
-    if (statement := last_phrase(text)) is not None:
+    statement, rest = _phrase(text)
+    if statement is not None:
         return ExtractedAnswer(statement, "phrase")
     if (statement := last_hash(text)) is not None:
         more_below = not text.rstrip("# \t\r\n").endswith(statement)
         if not (more_below and _HEADING.match(statement)):
             return ExtractedAnswer(statement, "hash")
-    unmarked = last_statement(text, gold)
+    unmarked = last_statement(text[rest:], gold)
     return ExtractedAnswer(*unmarked) if unmarked else None
 
 
@@ -90,7 +97,18 @@ def text_after_thought(text: str) -> str:
         text = text.rpartition(end)[2]
         if begin in text:
             return ""
-    return text
+    return (
+        _HIDDEN.sub("", text)
+        if "~~" in text or "<" in text or "%" in text or "phantom" in text
+        else text
+    )
+
+
+#: What a reader does not see: comments of HTML and TeX, phantoms, struck text.
+_HIDDEN = re.compile(
+    r"<!--.{0,2000}?-->|^[ \t]*%[^\n]*|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{[^\n]{0,300}",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 # --- boxes
@@ -100,7 +118,7 @@ _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(
 _BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
 #: Text between two boxes of one answer: signs, `or`, or a few words.
 _BOX_JOINTS = re.compile(
-    r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly)*"
+    r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly|alternatively|otherwise)*"
     r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
@@ -130,7 +148,14 @@ def box_run(text: str) -> list[slice]:
         if end >= run[0][0] or len(between_boxes) >= 60 or not _BOX_JOINTS.fullmatch(between_boxes):
             break
         run.insert(0, (begin, end))
+    for begin, end in spans:  # a box around the run that holds more: `\boxed{13 \boxed{12}}`
+        if begin < run[0][0] and run[-1][1] < end and len(run) == 1:
+            rest = text[begin : run[0][0]].rpartition("\\")[0] + text[run[0][1] + 1 : end]
+            run = [(begin, end)] if _DIGITS.search(rest) else run
     return [slice(begin, end) for begin, end in run]
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -145,10 +170,18 @@ def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int
 # --- tags and `####`
 
 
+#: A tag before the last one, and the word between them.
+_TAG_JOINT = re.compile(r"<answer>([^<>]{1,200})</answer>\s*(or|and|或者?|和|,)\s*$")
+
+
 def last_tag(text: str) -> str | None:
-    """Return the content of the last `<answer>...</answer>`; None without one."""
-    _, start, content = text.rpartition("</answer>")[0].rpartition("<answer>")
-    return content.strip() if start else None
+    """Return the content of the last `<answer>...</answer>`, with one that `or` joins to it; None without one."""
+    before, start, content = text.rpartition("</answer>")[0].rpartition("<answer>")
+    if not start:
+        return None
+    if joint := _TAG_JOINT.search(before, max(0, len(before) - BOX_CHARS)):
+        return f"{joint[1].strip()} {joint[2]} {content.strip()}"
+    return content.strip()
 
 
 def texts_between(text: str, start: str, end: str) -> list[str]:
@@ -194,7 +227,7 @@ _PHRASE = re.compile(
     r"|\s+(?:is|are|was|equals|(?:would|should|must|will)\s+be|comes\s+(?:out\s+)?to|turns\s+out\s+to\s+be)\b"
     r"(?:\s+(?:therefore|thus|then|hence|indeed|simply|just|equal\s+to)\b)?\s*[:：]?"
     r"|(?:\s*\([^()\n]{0,40}\))?[*_\"' ]*(?:=>|-+>|[:：=→]))"
-    r"|(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)))"
+    r"|(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)(?:\s+(?:donc|also|entonces)\b)?))"
     r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许|至[少多]|最[少多]|[小大]于)|[是为](?!否)|[：:=】]|等于)[:：]?"
     r"|(?:答|答え|답은)[:：]|答えは|답은)[*_\"'`\s]*",
     re.IGNORECASE,
@@ -222,30 +255,48 @@ _VALUE_ALONE = re.compile(
 )
 
 
+#: A second value on the next line.
+_ALTERNATIVE_BELOW = re.compile(
+    r"\s*\n\s*(?:or|alternatively|otherwise|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{0,60})",
+    re.IGNORECASE,
+)
+
+
 def last_phrase(text: str) -> str | None:
     """Return the text after the last `answer is`, `Answer:` or `答案：` up to the end of its sentence.
 
     None without such a phrase, and if the last one denies, doubts or asks: `the answer is not 12`.
     """
+    return _phrase(text)[0]
+
+
+def _phrase(text: str) -> tuple[str | None, int]:
+    """Return the statement of the last phrase, and where the text after a phrase that denies begins."""
     floor, end = max(0, len(text) - PHRASE_CHARS), len(text)
     for _ in range(MAX_MARKS):
         end = max(text.rfind(word, floor, end) for word in _ANSWER_WORDS)
         if end < 0:
-            return None
+            return None, 0
         mark = _PHRASE.match(text, end)
         clause = mark and governs(text[max(0, end - CLAUSE_CHARS) : end])
         if not mark or clause == "supposes":
             continue
+        rest = _AFTER_SENTENCE.match(text, mark.end())
+        after_phrase = rest.end() if rest else len(text)
         if mark.lastindex:
             meant = _CORRECTION.match(text, mark.end(), mark.end() + 60)
-            return _read_statement(text, meant.end()) if meant else None
+            return (_read_statement(text, meant.end()) if meant else None), after_phrase
         statement = _read_statement(text, mark.end())
-        is_denied = clause == "denies" or is_taken_back(text[mark.end() :])
-        if is_denied or statement.endswith(("?", "？")):
-            return None
+        after = text[max(mark.end(), text.find(statement, mark.end())) :].removeprefix(statement)
+        if clause == "denies" or is_denied_after(after) or statement.endswith(("?", "？")):
+            return None, after_phrase
         if statement and not ("\n" in mark[0] and PROSE_WORDS.search(statement)):
-            return value_after_verb(statement)
-    return None
+            return value_after_verb(statement), 0
+    return None, 0
+
+
+#: A sentence to its end.
+_AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
 
 
 def _read_statement(text: str, at: int) -> str:
@@ -256,9 +307,10 @@ def _read_statement(text: str, at: int) -> str:
     math = MATH_SPAN.match(rest)
     begin = math.end() if math else 0
     line = rest[begin:].partition("\n")[0]
-    other = None
+    other = _ALTERNATIVE_BELOW.match(rest, begin + len(line))
     if end := STATEMENT_END.search(line):
-        other = _VALUE_ALONE.fullmatch(line, end.start()) if end[0].strip() in _STOPS else None
+        is_stop = end[0].strip() in _STOPS
+        other = other or (_VALUE_ALONE.fullmatch(line, end.start()) if is_stop else None)
         line = line[: end.start()]
     statement = strip_statement(rest[:begin] + line)
     if other and (value := strip_statement(other[1])) != statement:
@@ -268,7 +320,9 @@ def _read_statement(text: str, at: int) -> str:
 
 def _without_phrase(text: str) -> str:
     """Return the statement of a box or a tag without `The answer is` or `####` at its start."""
-    return (_PHRASE_LEAD.match(text) and last_phrase(text)) or text.removeprefix("####").strip()
+    statement = _PHRASE_LEAD.match(text) and last_phrase(text)
+    is_whole = statement and _DIGITS.findall(text)[-1:] == _DIGITS.findall(statement)[-1:]
+    return statement if statement and is_whole else text.removeprefix("####").strip()
 
 
 def gold_answer(text: str) -> str:

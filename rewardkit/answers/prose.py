@@ -9,7 +9,7 @@ A sentence that denies, doubts, asks or only mentions a number does not state a 
 import re
 from typing import Literal, NamedTuple
 
-from rewardkit.answers.doubt import DENIAL, is_doubted
+from rewardkit.answers.denial import DENIAL, is_doubted
 
 #: Characters at the end of a response that are searched.
 TAIL_CHARS = 2000
@@ -54,7 +54,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
     The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
     """
     tail = response[-TAIL_CHARS:]
-    sentence = _last_sentence(DECORATION.sub("", tail))
+    sentence = _last_sentence(DECORATION.sub("", tail), gold)
     statement = _stated(sentence, gold)
     if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
         *_, bold = _BOLD_VALUE.finditer(tail)
@@ -98,13 +98,24 @@ def value_after_verb(sentence: str) -> str:
 _FENCE = re.compile(
     r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.IGNORECASE
 )
-_STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|;\s")
+_STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|\s(?=¡)|;\s(?![A-Za-z]\w?\s?=)")
 _CONTENTFUL = re.compile(r"[\W_]*[^\W_]")
 #: A sentence to the reader after the answer, such as `I hope this helps`.
 _COURTESY = re.compile(
-    r"\W*(?:i hope|hope (?:this|it|that)|(?:please )?(?:let me know|feel free)|thank|happy to help|good luck"
-    r"|is there (?:anything|something)|(?:do|if) you (?:have|need|want)\b.*(?:questions?|help|requests?|anything)"
-    r"|would you like|希望(?:这|对|能)|如果?(?:你|您)?(?:还|有|需要)|请随时|还有(?:什么|其他)|谢谢)",
+    r"\W*(?:i hope|hope (?:this|it|that)|(?:please )?(?:let me know|feel free)|thank|is there (?:anything|something)"
+    r"|(?:do|if) you (?:have|need|want)\b.*(?:questions?|help|requests?|anything)|would you like|希望(?:这|对|能)|请随时|谢谢)",
+    re.IGNORECASE,
+)
+#: A remark without a value: it speaks to the reader, exclaims, or says that the work is done.
+_REMARK = re.compile(
+    r"(?!.*[\d$\\])(?:.*(?:\b(?:you|your|me|te|vous|ihnen|dir|вам)\b|[!！]\W*$|[你您我祝]|お役|ください)"
+    r"|\W*(?:so |and |this means (?:that )?)?(?:we(?:'re| are) done|done\b|q\.?e\.?d|any questions|does (?:that|this|it) make sense|is (?:that|this|it) clear"
+    r"|(?:this|that|which) (?:matches|agrees|confirms|completes|checks|makes sense|works|is (?:consistent|the only))"
+    r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь|希望)))",
+    re.IGNORECASE,
+)
+_GIVES_UP = re.compile(
+    r"\b(?:sorry|give up|stuck|no idea|unclear|incomplete|how many|how much|what)\b|抱歉|多少|几",
     re.IGNORECASE,
 )
 
@@ -122,12 +133,20 @@ def _last_row(rows: re.Match[str]) -> str:
     return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
 
 
-def _last_sentence(text: str) -> str:
+def _is_courtesy(sentence: str, gold_is_words: bool) -> bool:
+    if _COURTESY.match(sentence):
+        return True
+    is_remark = not gold_is_words and _REMARK.match(sentence)
+    return bool(is_remark and not DENIAL.search(sentence) and not _GIVES_UP.search(sentence))
+
+
+def _last_sentence(text: str, gold: str = "") -> str:
     text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
+    gold_is_words = bool(_WORDS.fullmatch(gold))
     for line in filter(str.strip, reversed(text.split("\n"))):
         sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
-        stated = [sentence for sentence in sentences if not _COURTESY.match(sentence)]
+        stated = [sentence for sentence in sentences if not _is_courtesy(sentence, gold_is_words)]
         if stated or not sentences:
             return stated[-1].strip() if stated else ""
     return ""
@@ -140,16 +159,16 @@ _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d
 _CONCLUSION = re.compile(
     r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
-    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|よって|したがって|ゆえに|따라서|그러므로|[,，]则|即|共|答[:：]|∴)[,，、:：]?\s*",
+    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|всего|итого|insgesamt|(?:au|en) total|全部で|合計|모두|총|よって|したがって|ゆえに|따라서|그러므로|[,，]则|即|共|答[:：]|∴)[,，、:：]?\s*",
     re.IGNORECASE,
 )
 _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
-    r"|us|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
+    r"|us|to|total|of|altogether|also|therefore|thus|then|now|number|value|(?:a|an|the) [a-z]{1,20} of))*$"
 )
 #: Words before a value that state it, and verbs after `will`, `can` or `has to`.
 _STATING_WORDS = re.compile(
-    r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
+    r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|hay|há|il y a|es gibt|ci sono|gives?|gets?|got|makes|remain|have|has|had|find"
     r"|conclude|obtain|that|yields?|ist|lautet|beträgt|est|es|è|é|son|sind|wynosi|равно|равн[ао]|равен|answer|ans|result|output|solution|sum|total)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
 )
@@ -159,8 +178,8 @@ _MODAL = re.compile(
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
 _FINAL_VERB = re.compile(
-    r"^$|\S (?:at|to|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
-    r"|require|become|remain|use|sell|buy|collect|receive|produce)(?:s|d|ed)?|paid|took|spent|made"
+    r"^(?:only)?$|\S (?:at|to|after|(?:up|down|rise|rose|fall|fell|drop|drops|grew|grows?|(?:in|de)creases|(?:(?:in|de)creas|dropp)ed) by|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
+    r"|require|become|remain|use|sell|buy|collect|receive|produce|travel|run|walk|drive|cover)(?:s|d|ed)?|paid|took|spent|made"
     rf"|sold|bought){_FILLERS}"
 )
 #: Words before a number that names something, is a bound, or is not stated.
@@ -174,7 +193,7 @@ _MENTION = re.compile(
 #: Words before a setting such as `for n = 12`, in contrast to the statement `sells it for 12`.
 _SETTING = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
-_TOKEN = re.compile(rf"{MATH_SPAN.pattern}|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
+_TOKEN = re.compile(rf"{MATH_SPAN.pattern}|[Ii]l y a|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _WORD = re.compile(
     rf"\W*(?:\d+-)?(?!(?:{_MONTH})\W*$)[^\W\d_]{{2,}}(?:['’/-][^\W\d_]+)*\W*|\W*[aAI]\W*"
@@ -189,15 +208,22 @@ _TRAILING_IS_THE_ANSWER = re.compile(
 )
 #: Words that begin an aside about a value: `12 km/h for car B`, `12 blocks that have 3 houses`.
 _ASIDE = re.compile(
-    r"(?<![,，])\s(?:for|in|on|with|during|among|that|which|who)\s(?!base\b)[^,;:=和或]{0,60}$"
+    r"(?:(?<=[(（,，])|\s?[(（,，])\s?(?:which is\s)?(?:attained|achieved|reached|occurring|when|where|此时|当|取|其中)[^;；]{0,60}$"
+    r"|(?<![,，])\s(?:for|in|on|with|during|among|that|which|who)\s(?!base\b)[^,;:=和或]{0,60}$"
 )
 _TWO_VALUES = re.compile(r"\b(?:and|or|but|not|is|are|was|were)\b")
 #: Arithmetic before its result.
-_ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
+_ARITHMETIC = re.compile(
+    r"^[^=\d]{0,40}=(?:\s?[\d.,]{1,20}\s?[A-Za-z²³°%$€£]{0,12}\s?[-+*/×·÷]){1,9}\s?[\d.,]{1,20}\s?[A-Za-z²³°%]{0,12}\s?=(?=[^=]*$)"
+    r"|^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)"
+)
 #: Three words in a row, outside TeX.
 PROSE_WORDS = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 _CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
+
+
+_YES_OR_NO = re.compile(r"\W*(?:yes|no)\b,", re.IGNORECASE)
 
 
 class _ValueRun(NamedTuple):
@@ -207,6 +233,8 @@ class _ValueRun(NamedTuple):
 
 
 def _words_stated(sentence: str) -> str:
+    if _YES_OR_NO.match(sentence):
+        return strip_statement(sentence)
     verb = max((verb.end() for verb in _COPULA.finditer(sentence)), default=0)
     statement = strip_statement(sentence[verb:])
     is_short = verb or len(statement.split()) <= MAX_WORDS_AROUND

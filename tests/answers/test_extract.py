@@ -256,8 +256,7 @@ def test_any_response_has_a_stripped_answer_or_none(text, gold):
 @every(
     "text",
     [
-        # a clause governs `the answer is`, in several languages; a bound or a second value follows
-        # a box is denied, supposed, asked, or taken back
+        # a clause governs `the answer is`; a bound or a second value follows; a box is denied, supposed, asked or taken back
         "I don't think the answer is 12.", "I do not believe that the final answer is 12.", "I'm not sure the answer is 12.", "We cannot say the answer is 12.", "It is not clear that the answer is 12.",
         "It's not true that the correct answer is 12.", "It is unlikely that the answer is 12.", "I doubt the answer is 12.", "No one knows whether the answer is 12.", "One might think the answer is 12.",
         "Many people say the answer is 12.", "Assume that the answer is 12. Then 12 divides 25, a contradiction.", "Let us suppose the answer is 12 and see.", "Imagine the answer is 12.", "Maybe the answer is 12.",
@@ -268,17 +267,40 @@ def test_any_response_has_a_stripped_answer_or_none(text, gold):
         r"答案不是\boxed{12}。", "我不认为答案是12。", "我不确定答案是12。", "如果答案是12，那么矛盾。", "假设答案是12。", "可能答案是12。", "也许正确答案是12。", "答案未必是12。", "答案最多是12。", "答案至多为12。", "答案至少为12。", "不能确定答案是否是12。", r"\boxed{12}，不对。", r"\boxed{12}。不对，应该是13。",
         r"\boxed{12}（错误）", "La réponse n'est pas 12.", "Je ne pense pas que la réponse est 12.", "La respuesta no es 12.", "La respuesta es 12 o 13.", "Die Antwort ist 12 oder 13.", "Ответ: 12 или 13", "答えは12または13です。",
         "答えは12ではありません。", "정답은 12 또는 13입니다.", "정답은 12가 아닙니다.", "La risposta non è 12.", "La risposta è 12 o 13.", "A resposta não é 12.", "A resposta é 12 ou 13.", "The answer is x=12; otherwise x=13.", "Answer: n=12; n=13; n=14.",
-        r"The answer is \boxed{13}, not \boxed{12}.",
+        r"The answer is \boxed{13}, not \boxed{12}.", "A common wrong answer is 12.", "Incorrect answer: 12", "A common wrong answer is 12.", "Incorrect answer: 12", "Placeholder answer: 12", "Tom thinks the answer is 12.",
+        "We hope the answer is 12.", "Let us prove that the answer is 12.", "Nobody believes the answer is 12.", "It cannot be that the answer is 12.", "The answer is 12. Strike that.", "The answer is 12. Just kidding, 13.",
+        "The answer is 12. I changed my mind: it is 13.", "The answer is 12, which is wrong.", "The answer is 12... is false.", "The answer is 12\nor 13", "The answer is 12.\nAlternatively 13.",
+        r"Write your answer as \boxed{12}. The answer is 13", r"% \boxed{12}", r"<!-- \boxed{12} -->", r"\phantom{\boxed{12}}", r"~~\boxed{12}~~", r"<s>\boxed{12}</s>", r"\boxed{13 \boxed{12}}", r"\boxed{\boxed{12}13}",
+        r"\boxed{13} (alternatively \boxed{12})", "<answer>12</answer> or <answer>13</answer>", r"\boxed{\text{My answer: } 12 \text{; backup: } 13}", r"I first thought it was $\boxed{12}$, but that was a mistake.",
+        r"Let me discard \boxed{12}; the correct value is 13.", r"The answer is $\boxed{12}$. Hmm, no, scratch that. I forgot a carry.", "有人说答案是12，但他们漏掉了一种情况。", "Answer: 12 xor 13", r"A common wrong answer is \boxed{12}.",
+        "Tom says it is 12.", r"\boxed{12} cannot be right.", r"\boxed{12} can't be the answer.", r"\boxed{12} does not satisfy the equation.", r"\boxed{12} fails.", r"\boxed{12} would be the answer if the die were fair.",
+        r"The answer would have been \boxed{12} had we counted twice.", r"Die Antwort ist nicht \boxed{12}.", r"La réponse n'est pas \boxed{12}.", r"La respuesta no es \boxed{12}.", r"La risposta non è \boxed{12}.",
+        r"Ответ не \boxed{12}.", r"答えは\boxed{12}ではない。", r"정답은 \boxed{12}이 아니다.", r"\boxed{12} ist falsch.", r"\boxed{12} est faux.", r"\boxed{12}. I misread the question.", r"\boxed{12}. There is an error in my work.",
+        r"\boxed{12}. This contradicts the condition.", r"\boxed{12}. That can't be right.", r"\boxed{12}。这个答案不对。", r"\boxed{12}。结果有误。", r"\boxed{12}是错误的。", r"Ignore \boxed{12}.", r"I reject \boxed{12}.",
+        r"\boxed{12} is extraneous.", "La réponse est peut-être 12.", "La réponse est environ 12.", "La réponse est plus de 12.", "La réponse est au moins 12.", "Die Antwort ist etwa 12.", "Die Antwort ist ungefähr 12.",
+        "Die Antwort ist mehr als 12.", "Die Antwort ist höchstens 12.", "Die Antwort ist vielleicht 12.", "La respuesta es aproximadamente 12.", "La respuesta es más de 12.", "La respuesta es quizás 12.",
+        "La respuesta es como máximo 12.", "La risposta è circa 12.", "La risposta è almeno 12.", "La risposta è forse 12.", "A resposta é no máximo 12.", "A resposta é talvez 12.", "Ответ: примерно 12", "Ответ: около 12",
+        "Ответ: не более 12", "Ответ: больше 12", "Ответ: возможно 12", "答えは約12です。", "答えは12以上です。", "答えは少なくとも12です。", "答えはたぶん12です。", "정답은 약 12입니다.", "정답은 최소 12입니다.", "정답은 아마 12입니다.", "答案不超过12。", "答案大于12。", "答案是12左右。", "答案是12以上。",
+        "答案是至少12。", "答案接近12。", "答案是12或13。", "答案是12还是13？", "答案也许是12。", "我猜是12。", "结果可能是12。", "La réponse est 12 ou 13.", "La respuesta es 12 u 13.", "La risposta è 12 oppure 13.", "Die Antwort ist entweder 12 oder 13.",
+        "Ответ: 12 либо 13", "答えは12か13です。", "답은 12 아니면 13입니다.", "Es ist 12 oder 13.", "12 oder 13", "12 ou 13", r"\boxed{12 \text{ ou } 13}", r"\boxed{12 \text{ oder } 13}", r"\boxed{12 \text{ o } 13}",
+        r"\boxed{12 \text{ или } 13}", r"\boxed{12または13}", r"\boxed{12 \text{ environ}}", r"\boxed{\text{environ } 12}", r"\boxed{\text{etwa } 12}", r"\boxed{\text{mindestens } 12}", r"\boxed{\text{не менее } 12}", r"\boxed{至少12}",
+        r"\boxed{12以上}", r"\boxed{12左右}", r"\boxed{不是12}", r"\boxed{\text{nicht } 12}", r"\boxed{\text{pas } 12}", r"\boxed{12 \text{ probably}}", r"\boxed{12 \text{ minimum}}", r"\boxed{12 \text{ maximum}}",
+        r"\boxed{12 \text{ tops}}", r"\boxed{12 \text{ etc.}}", r"\boxed{12\text{th}}", "There were 12 apples at first. How many are left?", "So there are 12 apples at first. How many are left?",
+        "We start with 12 apples. Can you finish it?", "If we add 12 apples we are done.", "Step 12 is the last one.", "The price decreased by more than 12.", "He needs at least 12 more apples.",
+        "Tom has 12 apples and Mary has 13.", "Each of the 12 children gets some candies.", "First, 12 students passed, then 13 more.", "The train leaves at 12 and arrives at 13.", "We are given 12 cards.",
+        "There are 12 cards in the problem. I can not go on.", "12 is not possible. Sorry!", "The bound of 12 is never reached.", "Let me know if 12 is right.", "Do you think it is 12?", "Tom guessed 12.",
+        "The question asks about 12 apples.", "Method 12 works best.", "The answer is on page 12.", "It was 12 yesterday but now it is 13.", "x is less than 12.", "So 12 does not work.", "I would say between 12 and 13.",
+        "Roughly 12 to 13.", "So the price decreased by a factor of 12 to 5.", "在12个盒子里有一些球。", "第12步结束。", "不到12个。", "如果有12个人，就够了。",
     ],
 )  # fmt: skip
-def test_twelve_is_not_stated_where_a_clause_denies_supposes_bounds_or_takes_it_back(text):
+def test_twelve_is_not_stated_where_the_words_around_it_deny_suppose_bound_or_take_it_back(text):
     assert not math.score(text, "12").correct
 
 
 @every(
     "text",
     [
-        # the clause denies something else; words after the value, an aside, a courtesy; other languages
+        # the clause denies something else; an aside, a remark or a courtesy follows; other languages
         r"The answer is \boxed{12}, not \boxed{13}.", r"I don't think 13 works, so the answer is \boxed{12}.", r"If n is even the answer is \boxed{12}.", "If x = 3, then the answer is 12.",
         r"Since the order does not matter the answer is \boxed{12}.", "There is no doubt that the answer is 12.", r"Without doubt the answer is \boxed{12}.", r"So I guess it's \boxed{12}.", r"We must have x = \boxed{12}",
         r"Thus, x is not 11 but \boxed{12}.", "It is clear that the answer is 12.", "We are sure that the answer is 12.", "I think the answer is 12.", r"We know the answer is \boxed{12}.",
@@ -290,6 +312,23 @@ def test_twelve_is_not_stated_where_a_clause_denies_supposes_bounds_or_takes_it_
         "The answer is 12. Let me check whether the answer is 13: no.", "So 12 is the smallest such number.", "Hence 12 is the required value.", "There are 12 bags with more than 3 apples.",
         "She drove a total of 12 miles in March and April.", "So the car's speed is 12 km/h for car P.", "There are **12** dots in each of the groups of the picture.", "So, there are 12 blocks that have exactly 36 houses.",
         "The perimeter is **12 yards**.\n\nI hope this helps! Let me know if you have any other questions.", "It is 12.\n\nIs there anything else I can help you with?", "所以一共有12人。\n\n希望对你有帮助！", "所以一共有12人。如果还有其他问题，请随时告诉我。",
+        "x = 12; this is the only root.", "The maximum is 12 (attained when $x=2$).", "The minimum value is 12, attained at $x = 3$.", "所以最大值为12，此时 $x=2$。", "Por lo tanto, hay 12 maneras.", "Es gibt also 12 Möglichkeiten.",
+        "Area = 3 m × 4 m = 12 m².", "The remainder is $12$.\n\nThis matches direct division, so we are done.", "The hypotenuse is 12 centimeters long.", "Well, the answer is 12.", "From this it follows that the answer is 12.",
+        "Putting it all together, we see the final answer is 12.", "Since there are 3 rows the answer is 12.", "由此可知答案是12。", "经计算可得答案是12。", "不难得出答案是12。", r"\boxed{\boxed{12}}", r"$x=\boxed{12}$, 100% sure.",
+        "Donc la réponse finale est 12.", "Portanto a resposta é 12.", "Ответ: $12$.", "したがって答えは12です。", "最終的な答えは12です。", "따라서 최종 정답은 12입니다.", "La réponse est 12 cm.", "La réponse est donc 12.", "Die Antwort ist also 12.",
+        "Die Lösung ist $12$.", "Somit ergibt sich 12.", "La solución es 12.", "El resultado final es 12.", "La soluzione è 12.", "O resultado é 12.", "Результат: 12", "Значит, ответ 12.", "答えは 12 個です。", "答えは 12cm です。", "12個です。",
+        "답: 12", "Il y a 12 possibilités.", "Hay 12 formas.", "Es gibt 12 Möglichkeiten.", "Há 12 maneiras.", "Ci sono 12 modi.", "Всего 12 способов.", "全部で12通りです。", "모두 12가지입니다.", "答案是12元。", "一共12个。", "共12人。",
+        "It is 12. This means that we are done.", r"\boxed{12} would be our answer.", r"\boxed{12} (this is the maximum)", r"\boxed{12}. It is not hard to verify.", "\\boxed{12}\n\nThis can be checked by substitution.",
+        r"So \boxed{12} works, and 13 does not work.", r"\boxed{12}, as claimed. Note: 13 fails.", "Yes, the answer is 12.", "In the end, the answer is 12.", "It is easy to see that the answer is 12.",
+        "One can check that the answer is 12.", "Overall the answer is 12.", "With this, the answer is 12.", "Using the formula the answer is 12.", "By symmetry the answer is 12.", "The price decreased by 12%.",
+        "So the price increased by 12.", "The number goes up by 12.", "They will meet after 12 minutes.", "The tank is full after 12 hours.", "It will take them 12 days.", "Each child gets 12 candies.", "So, 12 students passed.",
+        "Only 12 remain.", "12 of them remain.", "Thus we need 12 more.", "He needs 12 more apples.", "The cost comes to $12.", "The two numbers add up to 12.", "The car travels 12 km per hour on average.",
+        "In total, they picked 12 apples.", "Therefore, Tom is 12 years old.", "Tom is 12 years old now.", "The perimeter of the garden is 12 m, as required.", "This gives a probability of 12.", "Altogether that makes 12.",
+        "She can make 12 necklaces.", "Hence n = 12 is the answer.", "So we find x = 12, and we are done.", "The sum equals 12. QED", "So the length of BC is 12. Does that make sense?", "It follows that f(2) = 12. Great!",
+        "The speed is 12 km/h. Cheers!", "So 12. Let me know if anything is unclear.", "The result is 12. Can I help you with anything else?", "The result is 12. Any questions?", "The result is 12. Want me to show another method?",
+        "The result is 12. Good luck with your homework!", "The result is 12. You can check it yourself.", "The result is 12.\n\nFeel free to ask!", "El resultado es 12. ¡Espero que te ayude!",
+        "Das Ergebnis ist 12. Ich hoffe, das hilft!", "Результат равен 12. Надеюсь, это поможет!", "所以结果为12。祝你学习顺利！", "所以结果为12。有问题随时问我。", "所以结果为12。需要我再解释吗？", "共有12种。", "所以小明有12个苹果。", "他还需要12元。", "因此价格下降了12%。", "所以一共需要12天。",
+        "所以甲比乙多12岁。", "答：共12人。", "所以这个数是12。", "最大值是12（当x=2时取得）。", "因此面积为12平方厘米。", "故选12。", "即x的值为12。",
     ],
 )  # fmt: skip
 def test_twelve_is_stated_whatever_else_the_response_denies_or_adds(text):

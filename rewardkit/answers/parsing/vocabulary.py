@@ -208,7 +208,9 @@ NON_FACTOR_COMMANDS = frozenset(
 # --- words
 
 CONJUNCTIONS = split_words(r"and und et 和 与 及 以及 且 并且 \land & \&")
-DISJUNCTIONS = split_words(r"or oder ou или lub eller 或 或者 または もしくは 또는 혹은 \lor")
+DISJUNCTIONS = split_words(
+    r"or xor oder ou или либо lub eller 或 或者 または もしくは 또는 혹은 \lor"
+)
 #: Words that begin a clause, which says where an answer holds.
 CLAUSE_OPENERS = split_words(
     "for where when if with whenever provided otherwise else as"
