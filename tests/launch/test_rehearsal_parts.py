@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, MissingPackageError, SourceError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
-from rewardkit.launch.rehearsal.rehearse import hide_secrets, require_packages
+from rewardkit.launch.rehearsal.rehearse import hide_secrets, require_packages, uses_critic
 from rewardkit.launch.rehearsal.sample import (
     ImageTokens,
     RowSample,
@@ -274,3 +274,13 @@ def test_a_rehearsal_s_log_has_no_secret_of_the_environment(tmp_path, monkeypatc
     log.write_bytes(b"the key: Zq7canaryValue42 \xff\n")
     hide_secrets(log)
     assert log.read_bytes() == b"the key: *** \xff\n"
+
+
+@every("config, expected", [
+    ({"algorithm.adv_estimator": "gae", "critic.enable": None}, True),
+    ({"algorithm.adv_estimator": "grpo", "critic.enable": None}, False),
+    ({"algorithm.adv_estimator": "grpo", "critic.enable": True}, True),
+    ({"algorithm.adv_estimator": "gae", "critic.enable": False}, False),
+])  # fmt: skip
+def test_a_plan_has_a_critic_where_verl_trains_one(config, expected):
+    assert uses_critic(config) is expected

@@ -95,7 +95,8 @@ def test_the_first_error_is_the_cause():
 
 def hook_settings(folder):
     scorer = str(folder / "mine.py")
-    return json.dumps({"folder": str(folder), "pixels": 0, "call_seconds": 1, "scorer": scorer})
+    settings = {"folder": str(folder), "critic": False, "pixels": 0, "call_seconds": 1}
+    return json.dumps({**settings, "scorer": scorer})
 
 
 @pytest.fixture

@@ -226,6 +226,7 @@ def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dic
         "folder": str(plan.folder),
         "scorer": scorer_of(plan.config),
         "positions": plan.tokens,
+        "critic": uses_critic(plan.config),
         "pixels": plan.images.limit * SIDE * SIDE if plan.images else 0,
         "call_seconds": call_seconds,
     }
@@ -236,6 +237,12 @@ def environment(plan: RehearsalPlan, temporary: str, call_seconds: float) -> dic
         "HF_DATASETS_CACHE": f"{temporary}/datasets",
         "VERL_FILE_LOGGER_PATH": str(plan.folder / "metrics.jsonl"),
     }
+
+
+def uses_critic(config: Config) -> bool:
+    """Return whether verl trains a critic."""
+    enabled = config.get("critic.enable")
+    return config.get("algorithm.adv_estimator") == "gae" if enabled is None else bool(enabled)
 
 
 def scorer_of(config: Config) -> str:

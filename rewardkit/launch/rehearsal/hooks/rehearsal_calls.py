@@ -29,8 +29,8 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.scorers.score import RewardResult
 
-#: `folder`; `scorer`, its file; `positions`, the longest sequence; `pixels`, the most of an image;
-#: `call_seconds`, the limit of a call.
+#: `folder`; `scorer`, its file; `positions`, the longest sequence; `critic`, whether there is one;
+#: `pixels`, the most of an image; `call_seconds`, the limit of a call.
 SETTINGS: Mapping[str, Any] = json.loads(os.environ["REWARDKIT_REHEARSAL"])
 
 #: Characters of a text, and of an error, in a record.

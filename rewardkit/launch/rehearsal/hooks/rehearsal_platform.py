@@ -82,7 +82,21 @@ def use_cpu() -> None:
     set_platform(PlatformRegistry.register(platform="cpu")(platform)())
 
 
+def use_torch_attention() -> None:
+    """Let every model use torch's attention; verl asks for FlashAttention when it loads a critic."""
+    model = import_module("transformers.modeling_utils").PreTrainedModel
+    choose = model.get_correct_attn_implementation
+
+    def choose_sdpa(self: Any, _requested: str | None, *args: Any, **kwargs: Any) -> str:
+        chosen: str = choose(self, "sdpa", *args, **kwargs)
+        return chosen
+
+    model.get_correct_attn_implementation = choose_sdpa
+
+
 use_cpu()
+if rehearsal_calls.SETTINGS["critic"]:
+    use_torch_attention()
 rehearsal_calls.record_scorer(import_module("verl.trainer.ppo.reward"))
 if rehearsal_calls.SETTINGS["pixels"]:
     qwen = import_module("transformers.models.qwen2_5_vl.modeling_qwen2_5_vl")
