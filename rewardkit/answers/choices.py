@@ -6,23 +6,29 @@ Words count only with `final_letter`. They are searched in this order:
 
 * a last line of letters alone;
 * the last statement of the answer: `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`,
-  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`. A statement
-  that is doubted (`if the answer is B`, `不应选B`) or asked does not count, and one whose letter is
-  denied after it is ambiguous;
+  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`;
+* a last sentence that names an option as its result: `The clock shows (C) 5:30`, `面积为D`;
 * a last line that is an option's text, if the options are known;
-* verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`.
+* verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`;
+* a first line that is an option, if no other option is named after it.
+
+A letter that is denied, doubted, supposed or asked (`I doubt that the answer is B`, `如果答案是B`) is
+not stated, and one that is taken back, or that another letter contradicts, is ambiguous.
 """
 
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
+from rewardkit.answers.denial import DENIAL, is_box_denied, is_denied_after, is_doubted
 from rewardkit.answers.extract import boxes
 from rewardkit.answers.option_letters import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
     JOINT,
+    OR,
     Letters,
     denies_letter,
     matching_options,
@@ -42,84 +48,141 @@ MAX_GAP = 80
 #: Most statements and `<answer>` blocks that are read, from the last one back.
 MAX_STATEMENTS = 16
 MAX_BLOCKS = 4
-#: Characters at the end that are searched for statements.
+#: Characters at the end that are searched for statements, and for the last sentence.
 STATEMENT_CHARS = 20_000
+SENTENCE_CHARS = 600
 #: Characters before a statement that may cast doubt on it or hold its letters, and characters
 #: after it in which its letter may be denied.
-BEFORE_CHARS = 60
+BEFORE_CHARS = 160
 DENIAL_CHARS = 1000
 
 # These patterns match text after `strip_markup`.
 _LETTERS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
 _LETTER_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
 _JOINT = rf"(?: ?(?:{JOINT})){{0,2}} ?"
-_COPULA = (
-    r"(?:is|are|(?:must|should|has to|would) be)"
-    r"(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both))?"
-)
-_PRAISE = (
-    r"(?:only|single|most|best|correct|right|true|proper|valid|final|likely|suitable|appropriate"
-    r"|accurate|logical|plausible|reasonable)"
-)
-_BEFORE_LETTERS = rf"(?= ?{_LETTERS})"
-_NOT_A_QUESTION = (
-    r"(?!\*? ?(?:[?吗:=]|if\b|only (?:if|when)\b|unless\b|to\b"
-    r"|(?:is|are|must|should|would|will|has)\b))"
-)
+_BE = r"(?:is|are|(?:must|should|has to|would|will)(?: then)? be)"
+_COPULA = rf"{_BE}(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both|also))?"
+_BEFORE_LETTERS = rf"(?= ?(?:[Oo]ption |[Cc]hoice )?{_LETTERS})"
 
 #: Words that state the answer before its letter, or, in a group, after it. A lookahead for their
 #: first characters comes first, so that the alternatives are not tried at every position.
 _STATEMENT = re.compile(
     r"(?<![A-Za-z])(?=[AaSsOoCcRrBbmIWwHhTti])(?:"
-    r"(?i:answers?|solutions?|option|choice|(?:correct|right|best) (?:options|choices)|ans\.?)"
-    r"(?![A-Za-z])[*_)\]】]{0,2}(?: (?:to|of|for) (?:the|this|that) (?:question|problem))?"
-    r" ?(?:[:=]|(?i:is|are|(?:must|should|has to|would|will) be)\b)"
+    r"(?i:answers?|solutions?|option|choice|(?:correct|right|best) (?:options|choices|letter)|ans\.?)"
+    rf"(?![A-Za-z])[*_)\]】]{{0,2}}(?: ?(?:[:=]|(?i:{_BE})\b)"
+    rf"|(?! ?[(\[]?[A-Z](?![A-Za-z]))(?:[ ,][^.:\n?!;]{{1,40}}?)?(?: (?i:{_BE})\b| ?(?:[-=]>|[-–—→])){_BEFORE_LETTERS})"
     r"|(?:must be|(?:I|We|we)(?:['’](?:ll|d)| will| would)? (?:choose|pick|select|go with))"
-    rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_BEFORE_LETTERS}"
+    rf"(?= )(?: answer)?{_BEFORE_LETTERS}"
     r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? "
     r"(?=(?:[Oo]ption |[Cc]hoice )?[(\[*]{0,2}[A-Z][)\]*]{0,2}\.?(?:\n|$))"
-    rf"|((?:{_COPULA} )?(?:the|my)(?: {_PRAISE}){{0,3}} (?:answer|choice|option|solution)s?\b{_NOT_A_QUESTION}))"
+    rf"|({_COPULA} (?:the|my|our)(?: [a-z]+){{0,3}} (?:answer|choice|option|solution|one)s?\b))"
     r"|(?=[答正故应我可则即因所综最本该此选\n项才是为都均])(?:"
-    r"(?:答案|正确选项|正确的(?=[是为选答]))[*_)\]】]{0,2} ?(?:选项|应该?|就)?(?:[是为]|选择?)?:?"
+    r"(?:答案|正确选项|正确的(?=[是为选答])|选项(?=[是为] ?[(\[]?[A-Z][)\]]?(?![A-Za-z、,和])))"
+    r"[*_)\]】]{0,2} ?(?:选项|应该?|就)?(?:[是为]|选择?)?:?"
     r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题),?(?:[本该此]题)?应?选择?:?|答:"
     rf"|选择?:?{_BEFORE_LETTERS}|\n选择?:?"
-    rf"|((?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NOT_A_QUESTION}))"
+    rf"|((?:选?项)?(?:才?(?:是|(?<![认以])为)|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项)))"
+    r"|(?:[Aa]ntwort|[Rr]éponse|[Rr]espuesta|[Оо]твет|答えは|正解は|정답은)"
+    rf"(?: correcte| correcta)?(?: ?:| ist| est| es|(?<=[は은])){_BEFORE_LETTERS}"
 )
 #: Words that affirm the option before them, or name it; it counts if no other option is affirmed.
-_OPTION_VERDICT = re.compile(
-    rf"(?<![A-Za-z])(?:({_COPULA} (?:correct\b|right(?=[.,;!*]|$)){_NOT_A_QUESTION})"
-    rf"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}(?P<name>{_LETTERS}))"
-    rf"|(?=[选项是为都均正符])((?:选?项)?[是为都均]?(?:正确|符合题意){_NOT_A_QUESTION})"
+_VERDICT = re.compile(
+    rf"(?<![A-Za-z])(?:({_COPULA} (?:correct\b|right(?=[.,;!*]|$)))"
+    rf"|(?:is|be|matches|corresponds to)(?= (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}{_LETTERS}))"
+    rf"|(?=[选项是为都均也最正符])((?:选?项)?[是为都均也]?最?(?:正确|符合题意))"
 )
 _LETTERS_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_LETTERS}(?:{_JOINT}{_LETTERS}){{0,9}}) ?$")
-#: Words right before a statement that keep it from counting.
-_DOUBT = re.compile(
-    r"(?:(?<![A-Za-z])(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|cannot|never|neither|nor"
-    r"|doubt|not|each|every|which|except(?: for)?|other than|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
-    r"|n['’]t)"
-    r"(?: (?:think|believe|say|mean|be|sure|certain|clear|convinced|the case))?(?: (?:that|if|whether))?"
-    r"(?: (?:to|the|my|correct|right|final|best|option|choice|answer|only|either|both))*[ _*(]*$"
-    r"|(?:[不非没勿别误错未若]|如果|假[如设]|是否|难道|为什么|为何)[有是选应该能可要会的正确答案项]*$"
-    r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?"
-    r"|说法|结论|命题|图|点) ?$",
-    re.IGNORECASE,
-)
 #: Letters at the start of a line and what may follow them; a group holds what leaves them open.
 _LEADING_LETTERS = re.compile(
-    rf"({_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})*)"
-    r"(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
+    rf"({_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})*)(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
     r"| ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
-    r"|因|由于|正确|不是|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
+    r"|因|由于|正确(?!吗)|不是|です|입니다|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
-#: Letters at the start of a line in a list that names others too: `A, B and others`, `A、B等`.
-_OPEN_LIST = re.compile(
-    rf"{_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})+"
-    r"(?:,? (?:(?:and|or) (?:(?:the |some )?others?|so (?:on|forth))|etc)(?![a-z])"
-    r"(?! (?:\w+ )?(?:is|are|was|were|can|could|do|does|must|would)(?![a-z]))|等(?!于))"
+#: What leaves the letter before it open: another one, with its text or at the end, or `and others`.
+_ALTERNATIVE = re.compile(
+    rf"[^.。]{{0,30}}?(?:{OR}|,|、)(?:也?可能是)? ?[(\[]?[B-J](?:[)\]]|(?= ?\(|\W*$))"
+    r"|[A-J, 、]*(?:等(?!于)|,? (?:etc|and (?:others|so on)))"
 )
-_OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
 _LIST_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
 _SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
+#: A letter that is neither a word nor the pronoun.
+_LETTER_NAME = re.compile(r"(?<![A-Za-z0-9])([B-HJ]|A(?! (?!is\b)[a-z]))(?![A-Za-z0-9])")
+#: A letter; it is an option's by its word or its signs: `option C`, `(C)`, `C)`, `C. its text`.
+_MENTION = re.compile(
+    r"(?<![A-Za-z0-9])(?P<word>(?:[Oo]ption|[Cc]hoice)[ _]{1,2}|选?项 ?)?(?P<open>[(\[])?"
+    r"(?<![A-Za-z0-9])(?P<letter>[A-J])(?![A-Za-z0-9])(?P<close>[)\]]|[.:](?= ?\S))?"
+)
+#: Where an option's text may end before its sentence does.
+_TEXT_END = re.compile(
+    r"[.。!\n](?! ?\d)|,? (?:because|since|as|for)(?![a-z])|[,;](?! ?(?:or|and|not|which|but|和|或|不))"
+)
+
+# --- what keeps a statement from counting
+
+#: The text up to the clause of a statement, which begins with its sentence or its conclusion.
+_UP_TO_CLAUSE = re.compile(
+    r".*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
+    r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)",
+    re.DOTALL,
+)
+#: Words anywhere in a clause that suppose what it states.
+_CONDITION = re.compile(
+    r"(?<![A-Za-z])(?:if|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|maybe|perhaps|possibly)(?![A-Za-z])|如果|若|假[如设]|除非|只有当|也许|或许",
+    re.IGNORECASE,
+)
+#: Words after its last comma that say that others state it, or that the letter is not that of the answer.
+_NOT_THE_ANSWER = re.compile(
+    r"(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|nobody|students?|people|said|first|second"
+    r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|谁",
+    re.IGNORECASE,
+)
+_NO_DOUBT = re.compile(
+    r"(?:no|without(?: a| any)?|beyond) doubt|not only|most (?:likely|probable)|不难", re.IGNORECASE
+)
+#: Words right before a statement that keep it from counting.
+_DOUBT_BEFORE = re.compile(
+    r"(?<![A-Za-z])(?:each|every|which|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
+    r"(?: (?:the|correct|right|final|best|option|choice|answer|only))*[ _*(]*$"
+    r"|(?:[不非没勿别误错未]|为什么|为何|怎么|无法|不一定)[有是选应该能可要会的正确答案项]*$"
+    r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?|说法|结论|命题|图|点) ?$",
+    re.IGNORECASE,
+)
+#: Words after a statement or its letters that make a question or a condition of it.
+_OPEN_AFTER = re.compile(
+    rf"[^.!。\n]{{0,80}}[?吗]|(?:{_LETTERS})?,? ?(?:(?:only )?(?:if|when)|unless|provided|assuming)(?![A-Za-z])"
+)
+#: A hesitation after a statement and the text in which it may name another letter: `Sorry, it is A`.
+_CORRECTION = re.compile(
+    r"(?:(?:[.,;!?。\n…-]|^)[\s.]*(?:(?i:no|wait|sorry|actually|correction|hmm+|oops|hold on|on second thoughts?"
+    r"|I mean|I made an? (?:mistake|error)|or rather)\b|不对|等等|更正|抱歉)|, ?(?:but\b|但))([^.\n。]{0,60})"
+)
+
+# --- the last sentence
+
+#: Closing words after an answer.
+_COURTESY = re.compile(
+    r"(?:(?<=[.!?。\n])\s*(?:(?:I )?[Hh]ope (?:this|it|that)|(?:Please )?(?:[Ll]et me know|[Ff]eel free)|Thank you"
+    r"|希望|如有|如果[你您])[^\n.!?。]{0,200}[.!?。]*)+\s*$"
+)
+_SENTENCE_END = re.compile(r"(?<=[!?。;])|(?<![ (][A-Z]\.)(?<=\.)\s+|\n")
+#: Words before an option that name it as the result.
+_NAMES_OPTION = re.compile(
+    r"(?:(?<![A-Za-z])(?:is|are|be|match(?:es)?|corresponds? to|agrees? with|with|namely|i\.e\.,?|choose|select|pick|by)"
+    r"|[,(=]|即|对应|为|是|选择?) ?(?:the )?[(]?$"
+)
+_IS = re.compile(r"(?:(?<![A-Za-z])(?:is|are|equals)|[为是:]|等于) ?")
+#: A quantity, whose value cannot be a letter.
+_QUANTITY_IS = re.compile(
+    r"(?<![A-Za-z])(?:area|perimeter|volume|length|width|height|distance|measure|value|number|amount|sum"
+    r"|total|ratio|difference|probability|percentage)(?![A-Za-z])[^.,;]{0,40} (?:is|equals) $"
+    r"|(?:面积|体积|周长|长度?|度数|值|距离|数量?|个数|速度|概率)(?:等于|[为是]) ?$|\b[Tt]his (?:matches|is) $"
+)
+#: Words in the last sentence that bound its result, or make a point or a list of options of it.
+_NOT_A_RESULT = re.compile(
+    r"(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
+    r"|excludes?|points?|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
+    re.IGNORECASE,
+)
 
 
 class _Statement(NamedTuple):
@@ -139,15 +202,14 @@ def final_choice(
     r"""Return the text of a response's final answer, "" without one, and the letters it picks.
 
     The final answer is the last run of boxes, or all `<answer>` blocks and the boxes after them.
-    Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous. What follows `</think>`
-    takes precedence over the thought.
+    Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous, and a last box that its
+    sentence denies picks nothing. What follows `</think>` takes precedence over the thought.
 
     Args:
         response: the model's text.
         legal: the letters of the question.
         options: the text of each option, if the row has it.
-        final_letter: whether lines such as `The answer is (B)` and `答案：AC`, and a last line of
-            letters alone, count if no box or block states a choice.
+        final_letter: whether words count if no box or block states a choice: `The answer is (B)`.
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
@@ -156,11 +218,26 @@ def final_choice(
     text, letters = (marked[-1], picks[-1]) if marked else ("", None)
     if letters is not None and {*picks} - {letters, None}:
         letters = AMBIGUOUS
+    if isinstance(letters, frozenset) and _is_last_box_denied(response):
+        letters = None
     if letters is None and final_letter:
         words = strip_markup(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
-        statement = _read_statements(words, legal, options)
+        statement = _read_words(words, legal, options)
         return (text, None) if statement[1] is None else statement
     return text, letters
+
+
+def _is_last_box_denied(response: str) -> bool:
+    start = max(response.rfind("\\boxed"), response.rfind("\\fbox"))
+    end = response.find("}", start) + 1
+    before, after = response[max(0, start - BEFORE_CHARS) : start], response[end:]
+    if not 0 <= start < end:
+        return False
+    return bool(
+        is_box_denied(before, after)
+        or _DOUBT_BEFORE.search(before.rstrip(" $"))
+        or _ALTERNATIVE.match(strip_markup(after[:MAX_GAP]))
+    )
 
 
 def _marked_answers(text: str) -> list[str]:
@@ -172,52 +249,32 @@ def _marked_answers(text: str) -> list[str]:
 
 
 def _last_boxes(text: str) -> list[str]:
-    r"""Return the last run of boxes, after A in `\boxed{A}. The answer is \boxed{B}`."""
-    if not (last := " or ".join(boxes(text))):
-        return []
-    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
-    head, brace, gap = text[max(0, start - MAX_LINE - MAX_GAP) : max(0, start)].rpartition("}")
-    *_, before = None, *boxes(head[-MAX_LINE:] + brace)
-    if not before or len(gap) >= MAX_GAP or not head.rstrip().endswith(before):
-        return [last]
-    is_filler = read_letter_list(strip_markup(f"A {gap} B"), DEFAULT_LETTERS) is not None
-    return [before, last] if is_filler and " or " not in last else [last]
+    return [" or ".join(run)] if (run := boxes(text)) else []
 
 
-def _read_statements(
+def _read_words(
     text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> tuple[str, Letters]:
     """Return the text and the letters of the choice that a text without markup states in words."""
+    text = _COURTESY.sub("", text).rstrip()
     line = text.rpartition("\n")[2][-MAX_LINE:].strip()
-    bare = _OPTION_WORD.sub("", line, count=1)
-    is_bare = bare.isupper() and strip_lead_words(bare) == bare
-    letters = read_letter_list(bare, legal) if is_bare else None
-    if letters is not None:
+    is_bare = line.isupper() and strip_lead_words(line) == line
+    if is_bare and (letters := read_letter_list(line, legal)) is not None:
         return line, letters
-    statements = _statements(_STATEMENT, text, legal, options)
-    last, before = next(statements, None), next(statements, None)
-    if last is not None:
-        between = text[before.end : last.start] if before else ""
-        differ = before is not None and before.letters != last.letters and len(between) <= MAX_GAP
-        # If only letters and filler words separate two statements, neither is the last one.
-        if differ and read_letter_list(f"A {between} A", legal) is not None:
-            return last.text, AMBIGUOUS
-        return last.text, AMBIGUOUS if _has_denial(last, text) else last.letters
-    letters = read_letters(line, legal, options) if options else None
-    if letters is not None:
+    statements = [*islice(_statements(_STATEMENT, text, legal, options), 2)]
+    result = _last_result(text, legal, options)
+    if statements:
+        last = statements[0]
+        is_open = result not in (None, last.letters) or _is_revised(*statements, text=text)
+        return last.text, AMBIGUOUS if is_open else last.letters
+    if result is not None:
+        return line, result
+    if verdicts := [*_statements(_VERDICT, text, legal, options)]:
+        agree = len({verdict.letters for verdict in verdicts}) == 1
+        return verdicts[0].text, verdicts[0].letters if agree else AMBIGUOUS
+    if options and (letters := _read_line(line, legal, options)):
         return line, letters
-    verdicts = list(_statements(_OPTION_VERDICT, text, legal, options))
-    if len({verdict.letters for verdict in verdicts}) > 1:
-        return verdicts[0].text, AMBIGUOUS
-    return (verdicts[0].text, verdicts[0].letters) if verdicts else ("", None)
-
-
-def _has_denial(statement: _Statement, text: str) -> bool:
-    rest = text[statement.end : statement.end + DENIAL_CHARS]
-    return isinstance(statement.letters, frozenset) and any(
-        name[1] in statement.letters and denies_letter(rest[name.end() : name.end() + MAX_GAP])
-        for name in _SINGLE_LETTER.finditer(rest)
-    )
+    return _read_opening(text, legal, options)
 
 
 def _statements(
@@ -226,17 +283,18 @@ def _statements(
     until = len(text)
     for match in reversed(deque(pattern.finditer(text), maxlen=MAX_STATEMENTS)):
         start, end = match.span()
-        if match.lastgroup:
-            line = match["name"]
-            letters = read_letter_list(line, legal)
-        elif match.lastindex:
+        if match.lastindex:
             before = _LETTERS_BEFORE.search(text, max(0, start - BEFORE_CHARS), start)
             line, start = (before[1], before.start()) if before else ("", start)
             letters = read_letter_list(line, legal)
         else:
             line = _rest_of_line(text[end : min(until, end + MAX_LINE)])
             letters = _read_leading_letters(line, legal, options)
-        if letters is not None and not _DOUBT.search(text, max(0, start - BEFORE_CHARS), start):
+        start += text[start] == "\n"
+        before_it = text[max(0, start - BEFORE_CHARS) : start]
+        if letters is None or _OPEN_AFTER.match(text[end : end + MAX_LINE].lstrip(" *_")):
+            continue
+        if not _is_in_doubt(before_it, text[start:end]):
             yield _Statement(line, letters, start, end)
             until = start
 
@@ -251,21 +309,133 @@ def _rest_of_line(text: str) -> str:
 def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """Return the letters at the start of a line, or those of the whole line."""
     text = " ".join(strip_lead_words(line).split())
-    if _OPEN_LIST.match(text):
-        return AMBIGUOUS
+    if labelled := _labelled(text, options):
+        return labelled
     match = _LEADING_LETTERS.match(text)
     letters = read_letter_list(match[1], legal) if match else None
     if match is None or letters is None:
         letters = read_letters(line, legal, options)
-        if letters is None:
-            same = matching_options(text.partition(". ")[0], options, by_value=True)
-            letters = AMBIGUOUS if len(same) > 1 else same or None
-        return letters
-    rest = text[match.end(1) :].lstrip(" .:,、。-–—")
+        return letters if letters is not None else _option_of(text, options) or None
     if match[2]:  # "B or 8 kg" picks B if 8 kg is its text
         own = matching_options(text[match.end() :], options, by_value=True)
         return letters if own == letters else AMBIGUOUS
-    if denies_letter(rest):
+    if _ALTERNATIVE.match(text, match.end(1)):
+        return AMBIGUOUS
+    if denies_letter(text[match.end(1) :].lstrip(" .:,、。-–—")):
         return None
-    same = matching_options(rest, options) or matching_options(line, options)
+    same = matching_options(line, options)
     return letters if not same or same == letters else AMBIGUOUS
+
+
+def _labelled(text: str, options: Mapping[str, str]) -> Letters:
+    """Return the letter at the start of a text that an option's text follows, None for other texts."""
+    label = _MENTION.match(text)
+    own = _option_of(text[label.end() :].lstrip(" .:,*"), options) if label else None
+    if not label or not own:
+        return None
+    is_open = own != {label["letter"]} or _ALTERNATIVE.match(text, label.end())
+    return AMBIGUOUS if is_open else own
+
+
+def _option_of(text: str, options: Mapping[str, str]) -> frozenset[str]:
+    """Return the options whose text, or else value, a text is or begins with."""
+    ends = (end.start() for end in islice(_TEXT_END.finditer(text), 3))
+    parts = (text[:end] for end in (*ends, len(text)) if options)
+    same = (matching_options(part, options, by_value=True) for part in parts)
+    return next(filter(None, same), frozenset())
+
+
+def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
+    """Return the letter that the last sentence names as its result, None for no or several."""
+    sentence = _SENTENCE_END.split(text[-SENTENCE_CHARS:].rstrip(" .。*_"))[-1]
+    mentions = [m for m in _MENTION.finditer(sentence) if _is_option(m) or m.end() == len(sentence)]
+    if len({mention["letter"] for mention in mentions}) != 1 or mentions[0]["letter"] not in legal:
+        return None
+    mention = mentions[-1]
+    letter = frozenset(mention["letter"])
+    before, after = sentence[: mention.start()], sentence[mention.end() :].strip(" ,;:*)")
+    own = strip_markup(options.get(mention["letter"], ""))
+    without = (
+        re.sub(rf"(?<![A-Za-z0-9]){re.escape(own)}(?![A-Za-z0-9])", "=", before) if own else before
+    )
+    is_own, before = without != before, without
+    clause = _last_clause(before)
+    *_, value = _IS.split(clause)
+    is_named = any(_option_of(part, options) == letter for part in (after, value))
+    if (
+        (after and _option_of(after, options) != letter)
+        or _NOT_A_RESULT.search(clause)
+        or _is_in_doubt(before, "")
+    ):
+        return None
+    if not (clause if _is_option(mention) else before).strip(" ,*:("):
+        return None if after and not before.strip() else letter
+    is_signed = mention["open"] or mention["close"]
+    states = (
+        (mention["word"] and _NAMES_OPTION.search(clause))
+        or (is_signed and (is_own or is_named or not value))
+        or _QUANTITY_IS.search(clause)
+    )
+    return letter if states else None
+
+
+def _is_option(mention: re.Match[str]) -> bool:
+    return any(mention.group("word", "open", "close"))
+
+
+def _read_opening(
+    text: str, legal: frozenset[str], options: Mapping[str, str]
+) -> tuple[str, Letters]:
+    """Return the option in the first line of a text whose other lines name no other option."""
+    line, _, rest = text.partition("\n")
+    label = _MENTION.match(line.strip())
+    others = {mention["letter"] for mention in _MENTION.finditer(rest)}
+    if not label or is_denied_after(text) or others & legal - {label["letter"]}:
+        return "", None
+    return line, _read_line(line.strip(), legal, options)
+
+
+def _read_line(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
+    is_open = _OPEN_AFTER.match(line) or _CORRECTION.search(line, 1) or is_denied_after(line)
+    if is_open or strip_lead_words(line) != line:
+        return None
+    return _read_leading_letters(line, legal, options)
+
+
+def _last_clause(text: str) -> str:
+    match = _UP_TO_CLAUSE.match(text)
+    return text[match.end() :] if match else text
+
+
+def _is_in_doubt(before: str, head: str) -> bool:
+    """Return whether the words before letters, of which `head` states them, keep them from counting."""
+    before = _NO_DOUBT.sub("", before)
+    clause = _last_clause(before) + _NO_DOUBT.sub("", head)
+    part = clause.rpartition(",")[2]
+    return bool(
+        _DOUBT_BEFORE.search(before)
+        or is_doubted(f"{_last_clause(before).rpartition(',')[2]} answer")
+        or _CONDITION.search(clause)
+        or is_doubted(part)
+        or DENIAL.search(part)
+        or _NOT_THE_ANSWER.search(part)
+    )
+
+
+def _is_revised(last: _Statement, before: _Statement | None = None, *, text: str) -> bool:
+    """Return whether another statement beside the last one differs, or text after it revises it."""
+    between = text[before.end : last.start] if before else ""
+    # If only letters and filler words separate two statements, neither is the last one.
+    differ = before and before.letters != last.letters and len(between) <= MAX_GAP
+    if differ and read_letter_list(f"A {between} A", DEFAULT_LETTERS) is not None:
+        return True
+    if not isinstance(last.letters, frozenset):
+        return False
+    rest = text[last.end : last.end + DENIAL_CHARS]
+    own = [rest[m.end() :] for m in _SINGLE_LETTER.finditer(rest) if m[1] in last.letters]
+    others = (_LETTER_NAME.findall(match[1]) for match in _CORRECTION.finditer(rest))
+    return (
+        is_denied_after(f". {rest}")
+        or any(denies_letter(after[:MAX_GAP]) for after in own)
+        or any({*letters} - last.letters for letters in others)
+    )

@@ -36,9 +36,9 @@ AMBIGUOUS = object()
 #: The letters that an answer picks, `AMBIGUOUS`, or None for no choice.
 Letters: TypeAlias = frozenset[str] | object | None
 
-_OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
+OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
 #: Signs and words that join letters. `A+C` is a list; a caller rules out that it is a sum.
-JOINT = rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
+JOINT = rf"{OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
 _FILLER = (
     r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
     r"|therefore|thus|hence|indeed|clearly|definitely|certainly|but|rather)(?![A-Za-z])"
@@ -56,7 +56,7 @@ _TEX_SPACE = re.compile(
 _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|[lL]arge|bf|it|rm)(?![A-Za-z])|\\(?=[$%&#_{}()\[\]])|\$|\*\*|__|`"
 )
-_OR_WORD = re.compile(_OR, re.IGNORECASE)
+_OR_WORD = re.compile(OR, re.IGNORECASE)
 _FILLER_WORD = re.compile(_FILLER, re.IGNORECASE)
 _SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{JOINT})+", re.IGNORECASE)
 _LEAD_WORDS = re.compile(
@@ -71,7 +71,7 @@ _REJECTION = re.compile(
 _WRONG = r"(?:wrong|incorrect|eliminated|excluded|rejected|ruled out)(?![A-Za-z])"
 #: Words that say that the letter before them is wrong; `short` if they may be an option's text.
 _DENIAL = re.compile(
-    r"\s*\(?\s*(?:(?:is|are|was|were)(?:(?:n['’]t| not| never) (?:the |an? |my )?"
+    r"[\s,(]*(?:(?:which|this|that) |这)?(?:(?:is|are|was|were)(?:(?:n['’]t| not| never) (?:the |an? |my )?"
     r"(?:correct|right|best|answers?|choices?|options?|it)(?![A-Za-z])"
     rf"|(?: \w+)? (?:{_WRONG}|(?:false|invalid|impossible|a distractor)(?![A-Za-z])))"
     r"|是(?:错|不[正对])"
@@ -82,9 +82,10 @@ _DENIAL = re.compile(
 _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
 )
-_HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
+_HEDGE = re.compile(rf"(?:{OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
 #: Text after a letter that is not a label: `A. = 3`, or `(C), 4397` with a value beside it.
 _NOT_AN_OPTION_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
+_OPTION_LINE = re.compile(r"^\s*\(?([A-J])[.:)] *(.+)$", re.MULTILINE)
 _TRAILING_SIGNS = ",;、.。和及与"
 _FORMULA = re.compile(r"[\d\\=+*/^<>]")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|[\u4e00-\u9fff]{2}")
@@ -115,9 +116,11 @@ def read_gold(text: str, legal: frozenset[str]) -> frozenset[str] | None:
 
 
 def option_texts(options: Any) -> dict[str, str] | None:
-    """Return the text of each option by letter from a list or a mapping; None for anything else."""
+    """Return the text of each option by letter from a list, a mapping or labelled lines, else None."""
     if hasattr(options, "tolist"):  # pandas reads a list of a parquet file as an array
         options = options.tolist()
+    if isinstance(options, str):
+        options = dict(_OPTION_LINE.findall(options)) if "\n" in options else None
     if isinstance(options, (list, tuple)):
         options = dict(zip(ascii_uppercase, options, strict=False))
     if not isinstance(options, Mapping):

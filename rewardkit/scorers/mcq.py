@@ -9,15 +9,16 @@ verl loads this file directly: `rewardkit path mcq --verl` prints the override.
 | `letters` | the last `\boxed{...}` anywhere | A-G in it |
 
 `strict` reads letters with any markup and separator (`A+C` too, which the scorer `math` reads as a
-sum). If the row has its options (`extra_info["options"]`, a list of texts or a mapping from letters
-to texts), it also reads the text of an option, and only the letters of the options are valid;
+sum). If the row has its options (`extra_info["options"]`, a list of texts, a mapping from letters
+to texts, or lines such as `A. its text`), it also reads the text of an option, and only the letters of the options are valid;
 otherwise A to J are. Short mathematics picks the only option with its value: `\frac12` picks the
-option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing.
+option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing, nor does a box that is denied,
+supposed or taken back (`the answer is not \boxed{B}`).
 `rewardkit.answers.option_letters` defines what is ambiguous.
 
 `final_letter` also reads the response's own words if no box and no `<answer>` has a choice:
 `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
-`本题选B`, `B项正确`. `rewardkit.answers.choices` defines their order.
+`本题选B`, `B项正确`, `the clock shows (C) 5:30`. `rewardkit.answers.choices` defines their order.
 
 `dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`), and `letters` is the same without the
 tags, as scripts made from it have it, for comparison with runs that use them. Both have the holes of
@@ -27,6 +28,7 @@ is B; small letters, full-width letters and letters from H on are ignored. One h
 original pays any box without such a letter for a gold without one, which is an error in the data here.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -37,6 +39,13 @@ from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
 
+#: Signs around a box, and words before one that neither deny nor doubt it.
+_SIGNS = " \n$*_.。:：\\()[]"
+_PLAIN_LEAD = re.compile(
+    r"(?:(?:so|thus|hence|therefore),? )?(?:(?:the |my )?(?:final |correct |best )*(?:answer|option|choice)"
+    r"(?: is| must be| should be)?)?|(?:故|因此|所以|综上)?[,，]?(?:本题)?(?:正确|最终)?(?:应?选择?|答案)?[是为]?",
+    re.IGNORECASE,
+)
 _ORDER = "".join(sorted(DEFAULT_LETTERS))
 
 #: The letters that DianJin's rule reads.
@@ -114,8 +123,10 @@ def _unambiguous_box(response: str, options: Any) -> str:
         return ""
     if response.rfind("box", max(0, start - MAX_GAP), start) >= 0:
         return ""
-    is_last = response.rfind("box") < start + 2 and response.rfind("</think>") < start
-    return letter if is_last and "<answer>" not in response else ""
+    if response[start + 9 :].strip(_SIGNS) or "<answer>" in response:
+        return ""
+    sentence = response[max(0, start - MAX_GAP) : start].rpartition("\n")[2].rpartition(". ")[2]
+    return letter if _PLAIN_LEAD.fullmatch(sentence.strip(_SIGNS)) else ""
 
 
 def _is_option_letter(letter: str, options: Any) -> bool:

@@ -216,9 +216,25 @@ BEFORE = (
     r"\boxed{B} or ",
     "<think>x</think>",
     "<answer>C</answer>",
+    "The answer is ",
+    "The answer is not ",
+    "Suppose ",
+    "不选",
     r"\fbox{B}",
 )
-AFTER = ("", ".", "</think>", r" or \boxed{C}", "\\fbox{D}", "}", "</answer>", "\ud800")
+AFTER = (
+    "",
+    ".",
+    " is wrong",
+    " or B",
+    "?",
+    "</think>",
+    r" or \boxed{C}",
+    "\\fbox{D}",
+    "}",
+    "</answer>",
+    "\ud800",
+)
 OPTIONS = (None, XY, ["x", "y", "z", "u"], ["x", None], NAMED, ("x", "y"), [])
 INSIDE, GOLDS = ("A", "B", "K", "a", "AB", "{A}", ""), ("A", "B", "D", "AB", "K", "", "a")
 
