@@ -69,17 +69,17 @@ MAX_UNIT_WORDS = 6
 MAX_LABEL_WORDS = 8
 #: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
+#: The name before the scripts of a number of choices: `C_{10}`, `A_n`, `C_{2n}`.
+_SELECTION = re.compile(r"[CA]_(?=\w)(\d{1,4})?([a-z])?", re.ASCII)
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
-#: Units that have a kind of node of their own.
-_DEGREES = tuple(map(counting_unit, ("degree", "deg", "度")))
+#: Words of angles and temperatures, which have a kind of node of their own.
+_DEGREE_WORDS = ("degree", "degrees", "deg", "度")
+_TEMPERATURES = vocabulary.pairs("c °C celsius °C f °F fahrenheit °F")
+#: What a bracket after a value may say of it.
+_NOTES = ("exact", "exactly", "精确值", "精确")
+_DEGREES = tuple(map(counting_unit, _DEGREE_WORDS))
 _PERCENTS = frozenset(map(counting_unit, vocabulary.PERCENT_WORDS))
-_TEMPERATURES = {
-    unit.multiply(degree): UNITS[f"°{letter}"]
-    for letter in "CF"
-    for unit in (UNITS[letter], UNITS[f"°{letter}"])
-    for degree in (NO_UNIT, *_DEGREES)
-}
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool | None = None) -> Node:
@@ -99,29 +99,34 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool | None = None) -> 
     if _DATE.fullmatch(text):
         return ("text", text)
     try:
-        tokens = _join_prefixes(tokens, letters_are_units=letters_are_units)
+        tokens = _join_tokens(tokens, letters_are_units=letters_are_units)
         return _Parser(tokens, letters_are_units=letters_are_units).parse_whole()
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
 
 
-def _join_prefixes(tokens: Sequence[Token], *, letters_are_units: bool | None) -> list[Token]:
-    r"""Return the tokens with each unit and its prefix as one: `\mu\text{m}`, `US\$`."""
+def _join_tokens(tokens: Sequence[Token], *, letters_are_units: bool | None) -> list[Token]:
+    r"""Return the tokens with words that belong together as one: `\mu\text{m}`, `degrees Celsius`."""
     joined: list[Token] = []
-    for token in tokens:
+    for token, after in pairwise([*tokens, END_TOKEN]):
         last = joined[-1] if joined else END_TOKEN
         prefix = "μ" if last.text == r"\mu" else last.text
         name = "Ω" if token.text == r"\Omega" else token.text
         is_sure = letters_are_units or "text" in (last.kind, token.kind)
-        if last.text == "US" and (token.is_sign(r"\$") or token.low in ("$", "dollar", "dollars")):
+        if last.text == "US" and token.text in (r"\$", "$", "dollar", "dollars"):
             joined[-1] = token
+        elif last.low in _DEGREE_WORDS and token.low in _TEMPERATURES:
+            joined[-1] = Token("text", _TEMPERATURES[token.low], last.follows_space)
         elif is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
             joined[-1] = Token("text", prefix + name, last.follows_space)
         elif letters_are_units and name == "Ω" and last.kind == "num":
             joined.append(Token("text", name, token.follows_space))
+        elif token.text in ("to", "比") and last.kind == after.kind == "num":
+            joined.append(Token("op", ":" if token.text == "比" else "to"))
         else:
             joined.append(token)
-    return joined
+    is_note = [token.text for token in joined[-4:-1:2]] == ["(", ")"]
+    return joined[:-4] + joined[-1:] if is_note and joined[-3].low in _NOTES else joined
 
 
 class _Parser:
@@ -191,8 +196,6 @@ class _Parser:
         if self.is_next("(") and is_option and self.peek(3).follows_space:
             self.position += 3  # as in `\textbf{(B)}\ 12`
         node = self.parse_content()
-        if self.opens_note():
-            self.position += 3
         while self.accept(".", "!", ",", ";"):
             pass
         if self.next.kind != "end":
@@ -349,20 +352,10 @@ class _Parser:
 
     def _parse_ratio(self) -> Node:
         parts = [self._parse_union()]
-        kind = "ratio"
-        while not self.open_bars and self.peek(1).kind != "end" and self._accept_colon():
-            kind = "to" if self.tokens[self.position - 1].text == "to" else kind
+        sign = self.next.text
+        while not self.open_bars and self.peek(1).kind != "end" and self.accept(":", "to"):
             parts.append(self._parse_union())
-        return parts[0] if len(parts) == 1 else (kind, *parts)
-
-    def _accept_colon(self) -> bool:
-        is_word = self._is_ratio_word()
-        self.position += is_word
-        return is_word or self.accept(":")
-
-    def _is_ratio_word(self) -> bool:
-        is_between = self.tokens[self.position - 1].kind == self.peek(1).kind == "num"
-        return is_between and self.next.is_word and self.next.text in ("to", "比")
+        return parts[0] if len(parts) == 1 else ("to" if sign == "to" else "ratio", *parts)
 
     def _parse_union(self) -> Node:
         parts = [self._parse_intersection()]
@@ -534,7 +527,7 @@ class _Parser:
         word = token.low
         if not token.is_word:
             return token.text in CURRENCIES and not words  # 5€
-        if _ends_words(token) or word in vocabulary.COPULAS or self._is_ratio_word():
+        if _ends_words(token) or word in vocabulary.COPULAS:
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
@@ -573,11 +566,6 @@ class _Parser:
         is_sure = unit.kind == "text" or self.tokens[self.position - 1].kind == "num"
         is_whole = after.is_sign(")") or (is_sure and after.is_sign("^", "/"))
         return self.is_next("(") and is_unit and is_whole
-
-    def opens_note(self) -> bool:
-        """Whether a bracket only says that a value is exact: `12 (exact)`."""
-        is_note = self.peek(1).low in vocabulary.NEUTRAL_NOTES
-        return self.is_next("(") and is_note and self.peek(2).is_sign(")")
 
     def opens_unit_fraction(self) -> bool:
         r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
@@ -707,8 +695,7 @@ class _Parser:
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
         is_modulus = self.peek(1).text in _MODULUS_WORDS
-        is_other = is_modulus or self.opens_condition() or self.opens_unit() or self.opens_note()
-        return is_open and not is_other
+        return is_open and not (is_modulus or self.opens_condition() or self.opens_unit())
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
@@ -731,9 +718,7 @@ class _Parser:
         self.descend()
         node, depth = self.parse_atom(), self.depth
         while self.next.kind in ("op", "cmd"):
-            if (chosen := self._parse_selection(node)) is not None:
-                node = chosen
-            elif self.accept("^"):
+            if self.accept("^"):
                 node = self._parse_superscript(node)
             elif self.accept("!"):
                 is_double = not self.next.follows_space and self.accept("!")
@@ -750,36 +735,7 @@ class _Parser:
                 break
             self.descend()  # because every sign nests the node one level deeper
         self.depth = depth - 1
-        return node
-
-    def _parse_selection(self, node: Node) -> Node | None:
-        r"""Parse the scripts of a number of choices, `C_{10}^3` or `A_5^2`; None without them."""
-        marks = [self.next, self._token_after_script()]
-        if (
-            node[:1] != ("sym",)
-            or node[1] not in ("C", "A")
-            or {m.text for m in marks} != {"_", "^"}
-        ):
-            return None
-        start = self.position
-        parts = []
-        for mark in marks:
-            self.expect(mark.text)
-            parts.append(self.parse_argument(script=True))
-        total, chosen = parts if marks[0].text == "_" else reversed(parts)
-        if total[0] == "num" and not (chosen[0] == "num" and 2 < total[1] >= chosen[1]):
-            self.position = start  # C_1^2 is the square of a constant
-            return None
-        return _selection(node[1], total, chosen)
-
-    def _token_after_script(self) -> Token:
-        """Return the token after a script of one token or of one group in braces."""
-        step = 2
-        if self.peek(1).is_sign("{"):
-            while not self.peek(step).is_sign("}", "{") and self.peek(step).kind != "end":
-                step += 1
-            step += 1
-        return self.peek(step)
+        return _selection_of(node)
 
     def _parse_prefixed_selection(self) -> Node:
         r"""Parse the rest of `{}_{10}C_3` or `{}^5P_2`."""
@@ -810,8 +766,8 @@ class _Parser:
         return ("pow", node, exponent)
 
     def _parse_degrees(self, node: Node) -> Node:
-        if self.next.text in ("C", "F") and self.next.is_word:
-            return ("quantity", node, UNITS["°" + self.advance().text])
+        if self.next.is_word and self.next.low in _TEMPERATURES:
+            return ("quantity", node, UNITS[_TEMPERATURES[self.advance().low]])
         for size, mark in ((60, "'"), (3600, '"'), (3600, "''")):
             marks = "".join(self.peek(step).text for step in range(1, 1 + len(mark)))
             is_longer = mark == "'" and self.peek(2).is_sign("'")
@@ -1302,6 +1258,18 @@ def _matrix_of(inside: Node) -> Node:
     return ("matrix", *(("row", *row) for row in entries))
 
 
+def _selection_of(node: Node) -> Node:
+    """Return `C_{10}^3` as 3 of 10, and `A_5^2` as the ways to order them; others unchanged."""
+    base = node[1] if node[0] == "pow" else ()
+    match = _SELECTION.fullmatch(base[1]) if base[:1] == ("sym",) else None
+    if match is None:
+        return node
+    total = mul(*(num(int(p)) if p.isdecimal() else ("sym", p) for p in match.groups() if p))
+    if total[0] == "num" and not (node[2][0] == "num" and 2 < total[1] >= node[2][1]):
+        return node  # C_1^2 is the square of a constant
+    return _selection(base[1][0], total, node[2])
+
+
 def _selection(name: str, total: Node, chosen: Node) -> Node:
     if name == "C":
         return fn("binom", total, chosen)
@@ -1323,10 +1291,7 @@ def _is_measure(node: Node) -> bool:
 
 
 def _apply_unit(node: Node, unit: Unit) -> Node:
-    """Return a value with a unit: a quantity, a percentage, an angle or a temperature."""
-    is_angle = node[0] == "degree"
-    if unit in _TEMPERATURES and (is_angle or unit not in (UNITS["C"], UNITS["F"])):
-        return ("quantity", node[1] if is_angle else node, _TEMPERATURES[unit])
+    """Return a value with a unit: a quantity, a percentage or an angle."""
     if unit in _DEGREES:
         return ("degree", node)
     return ("percent", node) if unit in _PERCENTS else ("quantity", node, unit)

@@ -348,40 +348,31 @@ def fold_case(word: str) -> str:
 
 
 def _fold_token(token: Token) -> str:
-    if token.kind in ("text", "word"):
-        long = len(token.text) > (2 if token.kind == "text" else 4)
-        is_word = long and token.text[1:].islower() and token.text not in UNITS
-        # MPa differs from mPa, Mgh from mgh
-        return token.text.casefold() if is_word else token.text
     if token.kind == "num":
         return token.text.replace(",", "")
-    return token.text
+    is_word = token.kind == "text" or (token.kind == "word" and len(token.text) > 4)
+    is_code = token.text.isupper() or token.text in UNITS
+    return fold_case(token.text) if is_word and not is_code else token.text
 
 
 def _without_braces(parts: list[str]) -> list[str]:
     """Remove braces around one token, primes, other braces or everything: they carry no meaning."""
-    partner: dict[int, int] = {}
-    open_braces: list[int] = []
-    unmatched: set[int] = set()
-    for index, part in enumerate(parts):
+    levels: list[list[str]] = [[]]
+    for part in parts:
         if part == "{":
-            open_braces.append(index)
-        elif part == "}" and open_braces:
-            partner[open_braces.pop()] = index
-        elif part == "}":
-            unmatched.add(index)
-    dropped = unmatched | set(open_braces)
-    first, last = 0, len(parts) - 1
-    while partner.get(first) == last:
-        dropped |= {first, last}
-        first, last = first + 1, last - 1
-    for start, end in partner.items():
-        inside = set(parts[start + 1 : end])
-        if end - start <= 2 or inside == {"'"} or partner.get(start + 1) == end - 1:
-            dropped |= {start, end}
-        if inside == {"'"} and parts[start - 1] == "^":
-            dropped.add(start - 1)
-    return [part for index, part in enumerate(parts) if index not in dropped]
+            levels.append([])
+        elif part != "}":
+            levels[-1].append(part)
+        elif len(levels) > 1:
+            inside = levels.pop()
+            is_prime = set(inside) == {"'"}
+            if is_prime and levels[-1][-1:] == ["^"]:
+                levels[-1].pop()
+            is_needless = is_prime or len(inside) < 2
+            levels[-1] += inside if is_needless else [f"{{ {' '.join(inside)} }}"]
+    items = [item for level in levels for item in level]
+    is_one_group = len(items) == 1 and items[0].startswith("{ ")
+    return (items[0][2:-2] if is_one_group else " ".join(items)).split()
 
 
 #: Number of digits that a command takes as arguments without braces.

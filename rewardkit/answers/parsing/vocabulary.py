@@ -235,8 +235,6 @@ WORD_VALUES = {
     )
     for words in alternatives.split("|")
 }
-#: What a bracket after a value may say of it.
-NEUTRAL_NOTES = split_words("exact exactly 精确值 精确")
 #: Words that are a label right before a number, without a sign between.
 LABELS_WITHOUT_SIGN = split_words("max min maximum minimum ph 最大值 最小值")
 #: Names of functions of number theory, before one number in brackets.
