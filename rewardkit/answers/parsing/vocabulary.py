@@ -4,7 +4,8 @@ Sources of the characters: the Unicode blocks Superscripts and Subscripts, Numbe
 Operators, Letterlike Symbols. `answers.doubt` has the words that deny, doubt or change a value.
 """
 
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Mapping
 
 from rewardkit.answers.parsing.tree import INF
 
@@ -18,12 +19,6 @@ def pairs(text: str) -> dict[str, str]:
     """Return every second word of a text by the word before it."""
     words = text.split()
     return dict(zip(words[::2], words[1::2], strict=True))
-
-
-def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
-    for line in text.strip().split("\n"):
-        name, *others = line.split()
-        yield name, others
 
 
 # --- characters
@@ -41,12 +36,12 @@ HALF_WIDTH = str.maketrans(
         **pairs("º ° ˚ ° ○ ° ª a µ μ Ω Ω"),
     }
 )  # fmt: skip
-SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "0123456789+-=()nixykmabcdt", strict=True))
-SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True))
-#: The fractions that are one character.
-FRACTIONS: Mapping[str, str] = pairs(
-    "½ 1/2 ⅓ 1/3 ⅔ 2/3 ¼ 1/4 ¾ 3/4 ⅕ 1/5 ⅖ 2/5 ⅗ 3/5 ⅘ 4/5 ⅙ 1/6 ⅚ 5/6 ⅐ 1/7 ⅛ 1/8 ⅜ 3/8 ⅝ 5/8 ⅞ 7/8"
-    " ⅑ 1/9 ⅒ 1/10"
+SUPERSCRIPTS, SUBSCRIPTS, FRACTIONS = (
+    {
+        sign: unicodedata.normalize("NFKC", sign).translate({0x2044: "/", 0x2212: "-"})
+        for sign in signs
+    }
+    for signs in ("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒")
 )
 #: Command or operator that a sign stands for.
 SIGNS = {
@@ -74,51 +69,21 @@ SIGNS = {
 #: Alias of a command -> the name that tokens use.
 COMMAND_ALIASES = {
     f"\\{other}": f"\\{name}"
-    for name, others in _lines("""
-frac dfrac tfrac cfrac nicefrac sfrac
-binom dbinom tbinom
-le leq leqslant leqq
-ge geq geqslant geqq
-ne neq
-approx simeq thickapprox approxeq
-emptyset varnothing
-epsilon varepsilon
-theta vartheta
-phi varphi
-rho varrho
-sigma varsigma
-pi varpi
-kappa varkappa
-dots ldots cdots dotsc dotsb dotso
-to rightarrow longrightarrow
-land wedge
-lor vee
-neg lnot
-in isin
-cup bigcup
-cap bigcap
-setminus backslash smallsetminus
-cdot ast bullet centerdot
-degree textdegree
-| Vert lVert rVert
-infty infin
-arctan arctg
-tan tg
-cot ctg
-arccot arcctg
-sinh sh
-cosh ch
-tanh th
-arcsinh arsinh
-arccosh arcosh
-arctanh artanh
-bmod mod
-mathcal mathscr mathfrak cal
-overrightarrow vec
-overline bar
-widehat hat
-widetilde tilde
-""")
+    for name, *others in map(
+        str.split,
+        (
+            "frac dfrac tfrac cfrac nicefrac sfrac, binom dbinom tbinom, le leq leqslant leqq,"
+            " ge geq geqslant geqq, ne neq, approx simeq thickapprox approxeq, emptyset"
+            " varnothing, epsilon varepsilon, theta vartheta, phi varphi, rho varrho, sigma"
+            " varsigma, pi varpi, kappa varkappa, dots ldots cdots dotsc dotsb dotso, to"
+            " rightarrow longrightarrow, land wedge, lor vee, neg lnot, in isin, cup bigcup, cap"
+            " bigcap, setminus backslash smallsetminus, cdot ast bullet centerdot, degree"
+            " textdegree, | Vert lVert rVert, infty infin, arctan arctg, tan tg, cot ctg, arccot"
+            " arcctg, sinh sh, cosh ch, tanh th, arcsinh arsinh, arccosh arcosh, arctanh artanh,"
+            " bmod mod, mathcal mathscr mathfrak cal, overrightarrow vec, overline bar, widehat"
+            " hat, widetilde tilde"
+        ).split(","),
+    )
     for other in others
 }
 #: Command -> the operator it stands for.
@@ -171,14 +136,12 @@ ACCENTS = _commands(
 #: Signs before the name of an angle, a triangle, an arc.
 SHAPE_COMMANDS = _commands("angle measuredangle triangle odot square overarc")
 #: Opening fence -> the function that it means, and the closing fence.
-FENCES = dict(
-    _lines(r"""
-\lfloor floor \rfloor
-\lceil ceil \rceil
-\| norm \|
-\langle mean \rangle
-""")
-)
+FENCES = {
+    r"\lfloor": ("floor", r"\rfloor"),
+    r"\lceil": ("ceil", r"\rceil"),
+    r"\|": ("norm", r"\|"),
+    r"\langle": ("mean", r"\rangle"),
+}
 MATRIX_ENVIRONMENTS = split_words(
     "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array"
 )
