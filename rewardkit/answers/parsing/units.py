@@ -37,13 +37,13 @@ class Unit(NamedTuple):
 
 NO_UNIT = Unit(Fraction(1), ())
 
-#: Prefixes of SI, each as a symbol and a word, and their powers of ten.
+#: Prefixes of SI, each as a symbol and its words, and their powers of ten.
 _PREFIXES = (
-    "f femto -15, p pico -12, n nano -9, μ micro -6, u micro -6, m milli -3, c centi -2, d deci -1,"
-    " h hecto 2, k kilo 3, M mega 6, G giga 9, T tera 12"
+    "f femto -15, p pico -12, n nano 纳 -9, μ micro 微 -6, u micro -6, m milli 毫 -3, c centi 厘 -2,"
+    " d deci 分 -1, h hecto 2, k kilo 千 3, M mega 兆 6, G giga 9, T tera 12"
 )
 #: Spellings = factor and powers of base units. A star marks a unit that takes prefixes: the first
-#: spelling takes a symbol, the others, as far as they are ASCII, a word.
+#: spelling takes a symbol, the others a word of their language.
 _TABLE = """
 *m meter meters metre metres 米 = 1 m
 *g gram grams gramme grammes 克 = 1/1000 kg
@@ -73,14 +73,9 @@ _TABLE = """
 *pc parsec parsecs = 1 pc
 *Wh = 3600 kg m^2 s^-2
 Nm = 1 kg m^2 s^-2
-km 千米 公里 = 1000 m
-dm 分米 = 1/10 m
-cm 厘米 公分 = 1/100 m
-mm 毫米 = 1/1000 m
-kg 千克 公斤 = 1 kg
-mg 毫克 = 1/1000000 kg
-mL 毫升 = 1/1000000 m^3
-kW 千瓦 = 1000 kg m^2 s^-3
+公里 = 1000 m
+公分 = 1/100 m
+公斤 = 1 kg
 in inch inches 英寸 = 254/10000 m
 ft foot feet 英尺 = 3048/10000 m
 yd yard yards 码 = 9144/10000 m
@@ -150,10 +145,11 @@ def _read_table() -> dict[str, Unit]:
         unit = Unit(Fraction(factor), tuple(dimension))
         symbol, *words = spellings.removeprefix("*").split()
         table.update(dict.fromkeys([symbol, *words], unit))
-        for short, long, power in prefixes if line[0] == "*" else ():
+        for short, *longs, power in prefixes if line[0] == "*" else ():
             larger = unit._replace(factor=unit.factor * Fraction(10) ** int(power))
             scaled[short + symbol] = larger
-            scaled |= {long + word: larger for word in words if word.isascii()}
+            pairs = ((long, word) for long in longs for word in words)
+            scaled |= {a + b: larger for a, b in pairs if a.isascii() == b.isascii()}
     return scaled | table
 
 
