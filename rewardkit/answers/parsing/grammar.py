@@ -58,6 +58,7 @@ _VOWELS = frozenset("aeiouy")
 _SIGNS_BEFORE_NAMES = ("{", "+", "-", "*", r"\cdot")
 _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 _SETS = ("set", "interval", "union", "builder")
+_REGION_SIGNS = vocabulary.pairs(r"\cup union U union \cap meet \setminus minus")
 _MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
 _EVENT_SIGNS = (*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|")
 _PERIOD_MARKS = (r"\overline", r"\dot")
@@ -71,6 +72,8 @@ MAX_LABEL_WORDS = 8
 _ROMAN = frozenset("IVX")
 #: The name before the scripts of a number of choices: `C_{10}`, `A_n`, `C_{2n}`.
 _SELECTION = re.compile(r"[CA]_(?=\w)(\d{1,4})?([a-z])?", re.ASCII)
+#: Rows of a matrix in brackets, and the bracket that ends it.
+_ROWS = re.compile(r"(?:\[[^\[\]]*\],)*\[[^\[\]]*\]\]")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
 #: Words of angles and temperatures, which have a kind of node of their own.
@@ -351,24 +354,19 @@ class _Parser:
     # --- one side
 
     def _parse_ratio(self) -> Node:
-        parts = [self._parse_union()]
+        parts = [self._parse_region()]
         sign = self.next.text
         while not self.open_bars and self.peek(1).kind != "end" and self.accept(":", "to"):
-            parts.append(self._parse_union())
+            parts.append(self._parse_region())
         return parts[0] if len(parts) == 1 else ("to" if sign == "to" else "ratio", *parts)
 
-    def _parse_union(self) -> Node:
-        parts = [self._parse_intersection()]
-        while self.is_next(r"\cup") or self.is_union(parts[-1]):
-            self.advance()
-            parts.append(self._parse_intersection())
-        return parts[0] if len(parts) == 1 else ("union", *parts)
-
-    def _parse_intersection(self) -> Node:
+    def _parse_region(self) -> Node:
+        r"""Parse quantities with `\cup`, `U`, `\cap` or `\setminus` between, from left to right."""
         node = self._parse_quantity()
-        while self.is_next(r"\cap", r"\setminus"):
-            kind = "meet" if self.advance().text == r"\cap" else "minus"
-            node = (kind, node, self._parse_quantity())
+        while self.next.text in _REGION_SIGNS and (self.next.text != "U" or self.is_union(node)):
+            kind = _REGION_SIGNS[self.advance().text]
+            part = self._parse_quantity()
+            node = (*node, part) if node[0] == kind == "union" else (kind, node, part)
         return node
 
     # --- quantities, money and words
@@ -578,11 +576,11 @@ class _Parser:
     def parse_sum(self) -> Node:
         r"""Parse terms with `+`, `-` and `\pm` between them."""
         terms = [self._parse_term()]
-        while True:
-            is_plus = self.is_next("+") and self.peek(1).kind != "end"
-            is_minus = self.is_next("-") and not self._is_hyphen()
-            if not (is_plus or is_minus or self.is_next(r"\pm", r"\mp")):
-                break
+        while (
+            self.is_next(r"\pm", r"\mp")
+            or (self.is_next("+") and self.peek(1).kind != "end")
+            or (self.is_next("-") and not self._is_hyphen())
+        ):
             terms.append(self._parse_term())
         if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
             return ("minus", terms[0], terms[1][2])
@@ -687,7 +685,7 @@ class _Parser:
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token, last)
         if token.kind == "cmd":
-            return token.text not in vocabulary.NON_FACTOR_COMMANDS
+            return token.text in _FACTOR_COMMANDS or "/" in token.text
         if token.text == "[":  # but not in `]1, 2[`
             after = self.peek(1)
             return after.kind != "end" and not after.is_sign(",", r"\cup", r"\cap", ")")
@@ -976,7 +974,7 @@ class _Parser:
         start = self.position
         inside = self._parse_inside()
         closing = self.advance()
-        if sign == "[" and closing.is_sign("]") and self._are_rows(start):
+        if sign == "[" and closing.is_sign("]") and _ROWS.fullmatch(self._raw_span(start)):
             return _matrix_of(inside)
         if not closing.is_sign(")", "]", "["):
             raise UnreadableError("a bracket is not closed")
@@ -988,15 +986,6 @@ class _Parser:
         if len(items) == 2 and not (is_open and closing.text == ")"):
             return ("interval", *items, is_open, closing.text != "]")
         return ("tuple", *items)
-
-    def _are_rows(self, start: int) -> bool:
-        """Whether a bracket holds brackets only, as in `[[1, 2], [3, 4]]`."""
-        depth = 0
-        for token in self.tokens[start : self.position - 1]:
-            depth += token.is_sign("[") - token.is_sign("]")
-            if depth == 0 and not token.is_sign("]", ","):
-                return False
-        return True
 
     # --- commands
 
@@ -1204,6 +1193,13 @@ _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
     r"\{": _Parser.parse_set,
     r"\begin": _Parser.parse_environment,
 }
+
+
+#: Commands with which a factor can begin.
+_FACTOR_COMMANDS = frozenset(
+    {*_COMMANDS, *_CONSTANTS, *vocabulary.FUNCTION_COMMANDS, *vocabulary.LETTER_COMMANDS}
+    - {r"\dots"}
+)
 
 
 def _rows_as_cases(rows: list[tuple[Node, ...]]) -> Node:

@@ -157,16 +157,6 @@ RELATION_SIGNS: Mapping[str, str] = pairs(
 )
 FLIPPED_OPERATORS: Mapping[str, str] = pairs("< > > < <= >= >= <= = = != != ~ ~")
 CLOSING_SIGNS = split_words(r") ] } \} | \rfloor \rceil \rangle \end")
-#: Commands with which a factor cannot begin.
-NON_FACTOR_COMMANDS = frozenset(
-    CLOSING_SIGNS
-    | RELATION_SIGNS.keys()
-    | _commands(
-        "iint iiint oint limsup liminf cup cap setminus pm mp cdot times div mid circ to forall exists bmod"
-        " over pmod hline degree Rightarrow land lor neg choose permille prime dots not $ % & # _ iff"
-        " Leftrightarrow mapsto quad"
-    )
-)
 
 # --- words
 
