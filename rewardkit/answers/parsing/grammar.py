@@ -61,7 +61,6 @@ _SETS = ("set", "interval", "union", "builder")
 _REGION_SIGNS = vocabulary.pairs(r"\cup union U union \cap meet \setminus minus")
 _MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
 _EVENT_SIGNS = (*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|")
-_PERIOD_MARKS = (r"\overline", r"\dot")
 _WORD_ENDS = vocabulary.CONJUNCTIONS | vocabulary.DISJUNCTIONS | vocabulary.CLAUSE_OPENERS
 _NON_NAME_WORDS = _WORD_ENDS | vocabulary.COPULAS
 
@@ -685,7 +684,7 @@ class _Parser:
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token, last)
         if token.kind == "cmd":
-            return token.text in _FACTOR_COMMANDS or "/" in token.text
+            return "/" in token.text or (token.text in _COMMANDS and token.text != r"\dots")
         if token.text == "[":  # but not in `]1, 2[`
             after = self.peek(1)
             return after.kind != "end" and not after.is_sign(",", r"\cup", r"\cap", ")")
@@ -715,25 +714,17 @@ class _Parser:
         """Parse an atom with scripts, primes, factorials, percent and degree signs."""
         self.descend()
         node, depth = self.parse_atom(), self.depth
-        while self.next.kind in ("op", "cmd"):
-            if self.accept("^"):
-                node = self._parse_superscript(node)
-            elif self.accept("!"):
-                is_double = not self.next.follows_space and self.accept("!")
-                node = fn("fact2" if is_double else "fact", node)
-            elif self.accept("%"):
-                node = ("percent", node)
-            elif self.accept(r"\permille"):
-                node = divide(node, num(1000))
-            elif self.accept(r"\degree"):
-                node = self._parse_degrees(node)
-            elif self.accept("_"):
-                node = self._parse_subscript(node)
-            else:
-                break
+        while (parse := _SUFFIXES.get(self.next.text)) and self.next.kind in ("op", "cmd"):
+            self.advance()
+            node = parse(self, node)
             self.descend()  # because every sign nests the node one level deeper
         self.depth = depth - 1
         return _selection_of(node)
+
+    def parse_factorial(self, node: Node) -> Node:
+        """Parse the rest of `n!` or `n!!`."""
+        is_double = not self.next.follows_space and self.accept("!")
+        return fn("fact2" if is_double else "fact", node)
 
     def _parse_prefixed_selection(self) -> Node:
         r"""Parse the rest of `{}_{10}C_3` or `{}^5P_2`."""
@@ -743,12 +734,13 @@ class _Parser:
             raise UnreadableError("a script without a name")
         return _selection(name, total, self.parse_argument(script=True))
 
-    def _parse_superscript(self, node: Node) -> Node:
+    def parse_superscript(self, node: Node) -> Node:
+        r"""Parse what follows `^`: an exponent, `\circ`, a prime, `(n)`, `-1` or `T`."""
         is_group = self.is_next("{")
         inside = self.peek(is_group)
         if inside.is_sign(r"\circ", r"\degree") and not (is_group and self.peek(2).text != "}"):
             self.raw_text()
-            return self._parse_degrees(node)
+            return self.parse_degrees(node)
         if inside.is_sign("'") and node[0] == "sym":
             return self._parse_application(("sym", node[1] + self.raw_text()))
         if is_group and inside.is_sign("(") and node[0] == "sym":
@@ -763,7 +755,8 @@ class _Parser:
             return _transpose(node)
         return ("pow", node, exponent)
 
-    def _parse_degrees(self, node: Node) -> Node:
+    def parse_degrees(self, node: Node) -> Node:
+        """Parse what follows a degree sign: a scale of temperature, or minutes and seconds."""
         if self.next.is_word and self.next.low in _TEMPERATURES:
             return ("quantity", node, UNITS[_TEMPERATURES[self.advance().low]])
         for size, mark in ((60, "'"), (3600, '"'), (3600, "''")):
@@ -774,7 +767,8 @@ class _Parser:
                 self.position += len(mark)
         return ("degree", node)
 
-    def _parse_subscript(self, node: Node) -> Node:
+    def parse_subscript(self, node: Node) -> Node:
+        """Parse the index of a name, or the base of a numeral."""
         index = self.raw_text()
         if node[0] == "fn":  # |PC|_{max}
             return fn(f"{node[1]}_{index}", *node[2:])
@@ -825,11 +819,7 @@ class _Parser:
         return self.parse_atom()
 
     def _parse_number(self, text: str) -> Node:
-        """Parse a plain number, one in scientific notation, or a decimal with a marked period."""
-        if self.peek(1).text in _PERIOD_MARKS and self.accept("."):
-            text += "."
-        if "." in text and self.next.text in _PERIOD_MARKS:
-            return self._parse_period(text)
+        """Parse a plain number, one in scientific notation, or a decimal that repeats."""
         places = text.partition(".")[2]
         if len(places) >= 3 and self.is_next(r"\dots") and (period := _PERIOD.search(places)):
             self.advance()  # 0.333... and 0.1666...
@@ -840,19 +830,6 @@ class _Parser:
         if exponent:
             return num(Fraction(text), len(mantissa.partition(".")[2]) - int(exponent))
         return num(Fraction(text), len(places) or None)
-
-    def _parse_period(self, before: str) -> Node:
-        r"""Parse the period of `0.1\overline{6}` or of `0.\dot{1}4285\dot{7}`, marked at both ends."""
-        marks = self.advance().text
-        digits = self.raw_text()
-        if marks == r"\dot":
-            if self.next.kind == "num" and self.peek(1).text == r"\dot":
-                digits += self.advance().text
-            if self.accept(r"\dot"):
-                digits += self.raw_text()
-        if not digits.isdecimal():
-            raise UnreadableError("the mark of a period is not above digits")
-        return _repeating_decimal(before, digits)
 
     def _parse_word(self, token: Token) -> Node:
         text = token.text
@@ -990,20 +967,18 @@ class _Parser:
     # --- commands
 
     def _parse_command(self, name: str) -> Node:
-        if name in _CONSTANTS:
-            return _CONSTANTS[name]
-        if name in vocabulary.FUNCTION_COMMANDS:
-            return self._parse_function(vocabulary.FUNCTION_COMMANDS[name])
-        if name == r"\Delta" and self.next.kind in ("word", "letter") and len(self.next.text) == 1:
-            return self._parse_application(("sym", f"Delta {self.advance().text}"))  # no product
-        if name in vocabulary.LETTER_COMMANDS:
-            return self._parse_application(("sym", name[1:]))
         if "/" in name:
             return _derivative(name)
-        parse = _COMMANDS.get(name)
-        if parse is None:
+        if name not in _COMMANDS:
             raise UnreadableError(f"unknown command {name}")
-        return parse(self, name)
+        return _COMMANDS[name](self, name)
+
+    def parse_letter(self, name: str) -> Node:
+        r"""Parse a Greek letter; `\Delta x` is one name."""
+        after = self.next
+        if name == r"\Delta" and after.kind in ("word", "letter") and len(after.text) == 1:
+            name += f" {self.advance().text}"
+        return self._parse_application(("sym", name[1:]))
 
     def parse_accent(self, name: str) -> Node:
         r"""Parse an accented name: `\overline{z}` differs from `z`, the vector `AB` from `BA`."""
@@ -1046,8 +1021,9 @@ class _Parser:
             return _derivative(f"{above}/{self._raw_span(middle)}")
         return divide(top, bottom)
 
-    def _parse_function(self, name: str) -> Node:
+    def parse_function(self, name: str) -> Node:
         r"""Parse `\sin x`, `\sin^2 x`, `\sin^{-1} x`, `\log_2 8` or `\max_{x} f`."""
+        name = vocabulary.FUNCTION_COMMANDS[name]
         base = exponent = None
         if name in ("log", "max", "min") and self.accept("_"):
             operand = self.peek(1)  # the base is 2 in `\log_28`, 10 in `\log_10 100`
@@ -1180,7 +1156,18 @@ class _Parser:
         return fn(name, body, *(("text", limit) for limit in limits))
 
 
+_SUFFIXES: Mapping[str, Callable[[_Parser, Node], Node]] = {
+    "^": _Parser.parse_superscript,
+    "_": _Parser.parse_subscript,
+    "!": _Parser.parse_factorial,
+    "%": lambda _, node: ("percent", node),
+    r"\permille": lambda _, node: divide(node, num(1000)),
+    r"\degree": _Parser.parse_degrees,
+}
 _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
+    **dict.fromkeys(vocabulary.LETTER_COMMANDS, _Parser.parse_letter),
+    **dict.fromkeys(_CONSTANTS, lambda _, name: _CONSTANTS[name]),
+    **dict.fromkeys(vocabulary.FUNCTION_COMMANDS, _Parser.parse_function),
     **dict.fromkeys(vocabulary.ACCENTS, _Parser.parse_accent),
     **dict.fromkeys(vocabulary.SHAPE_COMMANDS, _Parser.parse_shape),
     **dict.fromkeys(vocabulary.FENCES, _Parser.parse_fence),
@@ -1193,13 +1180,6 @@ _COMMANDS: Mapping[str, Callable[[_Parser, str], Node]] = {
     r"\{": _Parser.parse_set,
     r"\begin": _Parser.parse_environment,
 }
-
-
-#: Commands with which a factor can begin.
-_FACTOR_COMMANDS = frozenset(
-    {*_COMMANDS, *_CONSTANTS, *vocabulary.FUNCTION_COMMANDS, *vocabulary.LETTER_COMMANDS}
-    - {r"\dots"}
-)
 
 
 def _rows_as_cases(rows: list[tuple[Node, ...]]) -> Node:
@@ -1256,7 +1236,7 @@ def _matrix_of(inside: Node) -> Node:
 
 def _selection_of(node: Node) -> Node:
     """Return `C_{10}^3` as 3 of 10, and `A_5^2` as the ways to order them; others unchanged."""
-    base = node[1] if node[0] == "pow" else ()
+    base: Node = node[1] if node[0] == "pow" else node
     match = _SELECTION.fullmatch(base[1]) if base[:1] == ("sym",) else None
     if match is None:
         return node

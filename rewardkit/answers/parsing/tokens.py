@@ -88,7 +88,9 @@ def _pattern(backslash: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
         (?P<gap>(?:\s|~|{backslash}(?:[,;:!>\s/()\[\]]|(?:left|right)\s*\.(?!\d))|\$)+)
-      | (?P<rep>\d*\.\d*\(\d{{1,20}}\)(?![\w^]))
+      | (?P<before>\d{{0,20}}\.\d{{0,20}})(?P<rep>\(\d{{1,20}}\)(?![\w^])
+          |{backslash}(?:overline|bar)\s*\{{\d{{1,20}}\}}
+          |{backslash}dot\s*\{{?\d\}}?(?:\d{{0,20}}{backslash}dot\s*\{{?\d\}}?)?)
       | (?P<group>(?<![\d.,])[1-9]\d{{0,2}}(?:(?:\s?\{{,(?:\s|\\[,;:!])*\}}|,?\s?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
       | (?P<comma>(?<![\d.}}])\d+\{{,\}}\d+(?![\d{{]))
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
@@ -193,12 +195,14 @@ class _Scanner:
                 self.text_depth += kind == "mode"
                 self.text_braces += [True] * (kind == "mode")
                 self.follows_space |= kind == "mode" or "quad" in match[0] or "space" in match[0]
+            case "rep":
+                self.add("rep", f"{match['before']}({_NOT_A_DIGIT.sub('', text)})")
             case "set":
                 self.add("cmd", f"\\mathbb{{{text}}}")
             case "fraction" | "script":
                 self._read_script(text, kind)
             case _:
-                self.add("cmd" if kind == "derivative" else kind, text)
+                self.add("han" if kind == "han" else "cmd", text)
 
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
