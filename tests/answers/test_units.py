@@ -138,7 +138,7 @@ def test_a_word_that_changes_its_number_is_not_a_unit(word):
 
 @every(
     "text",
-    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
+    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
 )
 def test_a_quantity_with_a_tail_is_not_parsed_in_part(text):
     with pytest.raises(UnreadableError):

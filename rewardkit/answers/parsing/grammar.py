@@ -443,8 +443,6 @@ class _Parser:
             if unit == NO_UNIT:
                 raise UnreadableError("a number after a quantity")
             parts.append(_apply_unit(value, unit))
-        if len(parts) > 1 and not all(map(_is_measure, parts)):
-            raise UnreadableError("counts side by side are not a compound quantity")
         return first if len(parts) == 1 else ("compound", *parts)
 
     def _continues_compound(self, last: Node) -> bool:
@@ -512,11 +510,7 @@ class _Parser:
                 return is_below
             if is_per or (self.is_next("/") and (words or lookup_unit(after.text))):
                 is_below = True
-            elif not (
-                self.is_next("-")
-                or (words and self.is_next(r"\cdot", "*"))
-                or (words and self.is_next(".") and after.follows_space)  # of an abbreviation
-            ):
+            elif not (self.is_next("-") or (words and self.is_next(r"\cdot", "*"))):
                 return is_below
             self.advance()
 
@@ -1236,8 +1230,8 @@ def _matrix_of(inside: Node) -> Node:
 
 def _selection_of(node: Node) -> Node:
     """Return `C_{10}^3` as 3 of 10, and `A_5^2` as the ways to order them; others unchanged."""
-    base: Node = node[1] if node[0] == "pow" else node
-    match = _SELECTION.fullmatch(base[1]) if base[:1] == ("sym",) else None
+    base: Node = node[1] if node[0] == "pow" else ("",)
+    match = _SELECTION.fullmatch(base[1]) if base[0] == "sym" else None
     if match is None:
         return node
     total = mul(*(num(int(p)) if p.isdecimal() else ("sym", p) for p in match.groups() if p))
@@ -1262,10 +1256,6 @@ def _ends_words(token: Token) -> bool:
     return token.kind == "end" or token.low in _WORD_ENDS
 
 
-def _is_measure(node: Node) -> bool:
-    return node[0] == "quantity" and "counted" not in str(node[2].dimension)
-
-
 def _apply_unit(node: Node, unit: Unit) -> Node:
     """Return a value with a unit: a quantity, a percentage or an angle."""
     if unit in _DEGREES:
@@ -1285,11 +1275,9 @@ def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
 
 def _share_modulus(node: Node) -> Node:
     r"""Apply the modulus at the end to every item: `x \equiv 1, 2 \pmod 5`."""
-    if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
-        return node
-    if any(item[0] == "congruence" for item in node[1:-1]):
-        return node
-    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2])
+    kinds = [item[0] for item in node[1:]] if node[0] in ("list", "or", "and") else []
+    is_shared = kinds[-1:] == ["congruence"] and kinds.count("congruence") == 1
+    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2]) if is_shared else node
 
 
 def _is_membership_clause(item: Node, others: list[Node]) -> bool:
@@ -1308,25 +1296,16 @@ def _is_membership_clause(item: Node, others: list[Node]) -> bool:
 
 #: Words, besides names and sets of numbers, of a clause that only declares names.
 _NAMING_WORDS = vocabulary.split_words(
-    "for all any every each some where with is are be being a an the arbitrary given fixed and"
-    " real integer integers number numbers constant constants complex natural positive"
-    " nonnegative non-negative nonzero whole rational rationals reals parameter parameters of"
-    " integration as denotes both let free variable variables"
-    " 其中 对 对于 对任意 对所有 任意 所有 的 是 为 整数 实数 常数 自然数 正整数 任意常数 任意整数"
-    " 任意实数 复数 参数 为整数 为常数 为任意常数 为任意整数 为任意实数 为实数 和"
+    "for all any every each some where with is are be being a an the arbitrary given fixed and number"
+    " numbers constant constants positive nonnegative non-negative nonzero whole parameter parameters"
+    " of integration as denotes both let free variable variables 常数 参数"
     r" ( ) { } [ ] , . _ ^ + * \forall \in ;"
 )
-_NUMBER_SETS = {
-    name: kind
-    for kind, names in {
-        "Z": "integer integers 整数 任意整数 为整数 为任意整数 Z",
-        "N": "natural 自然数 正整数 N",
-        "R": "real reals 实数 任意实数 为任意实数 为实数 R",
-        "C": "complex 复数 C",
-        "Q": "rational rationals Q",
-    }.items()
-    for name in names.split()
-}
+_CHINESE_NAMING_WORDS = re.compile("其中|对于?|任意|所有|[的是为和]")
+_NUMBER_SETS = vocabulary.pairs(
+    "integer Z integers Z 整数 Z Z Z natural N 自然数 N 正整数 N N N real R reals R 实数 R R R complex C"
+    " 复数 C C C rational Q rationals Q Q Q"
+)
 _NUMBER_SET = re.compile(r"\\mathbb\{([A-Z])\}")
 #: Scripts of a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
 _SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
@@ -1343,14 +1322,15 @@ def _read_clause(tokens: Sequence[Token]) -> tuple[str, bool, str, str]:
         not be left out; the names it binds; their kind, `Z`, `N`, `R`, `C` or `Q`, "" if unknown.
     """
     text = " ".join(fold(tokens))
-    words = _COUNTING_BOUND.sub(r"\1 N", _NUMBER_SET.sub(r"\1", _SCRIPT.sub("", text))).split()
-    kinds = [
-        kind
-        for word in words
-        if (kind := _NUMBER_SETS.get(word.casefold()) or _NUMBER_SETS.get(word))
+    bare = _CHINESE_NAMING_WORDS.sub(" ", _NUMBER_SET.sub(r"\1", _SCRIPT.sub("", text)))
+    words = [
+        word if word in _NUMBER_SETS or len(word) == 1 else word.casefold()
+        for word in _COUNTING_BOUND.sub(r"\1 N", bare).split()
     ]
-    rest = [w for w in words if w.casefold() not in _NAMING_WORDS and w not in _NUMBER_SETS]
-    names = [w for w in words if _NAME.fullmatch(w) and w not in _NUMBER_SETS]
-    names = [name for name in names if name not in (r"\forall", r"\in")]
-    is_restricting = not all(map(_NAME.fullmatch, rest)) or len(set(kinds)) > 1
+    kinds = [_NUMBER_SETS[word] for word in words if word in _NUMBER_SETS]
+    rest = [word for word in words if word not in _NUMBER_SETS]
+    names = [w for w in rest if _NAME.fullmatch(w) and w not in (r"\forall", r"\in")]
+    is_restricting = len(set(kinds)) > 1 or not all(
+        word in _NAMING_WORDS or _NAME.fullmatch(word) for word in rest
+    )
     return text, is_restricting, " ".join(names), "".join(kinds[:1])
