@@ -28,7 +28,7 @@ SPELLINGS = {
     "min mins minute minutes 分钟": ("60", "s"), "h hr hrs hour hours 小时 HOURS hrs.": ("3600", "s"),
     "yr yrs year years 年": ("12", "month"),
     "$ dollar dollars usd USD 美元 Dollars": ("1", "$"), "cent cents 美分": ("1/100", "$"), "元 人民币 yuan rmb RMB 块": ("1", "元"),
-    "€ euro euros eur 欧元": ("1", "€"), "£ gbp 英镑": ("1", "£"),
+    "€ euro euros eur 欧元": ("1", "€"), "£ 英镑": ("1", "£"),
     "L l liter liters litre litres 升": ("1/1000", "m^3"), "mL ml milliliter millilitres 毫升": ("1/1000000", "m^3"),
     "N newton newtons 牛顿": ("1", "kg m s^-2"), "J joule joules 焦耳": ("1", "kg m^2 s^-2"), "W watt watts 瓦": ("1", "kg m^2 s^-3"),
     "kW kilowatt kilowatts 千瓦": ("1000", "kg m^2 s^-3"), "Pa pascal pascals": ("1", "kg m^-1 s^-2"), "MPa megapascal": ("1000000", "kg m^-1 s^-2"),
@@ -138,7 +138,7 @@ def test_a_word_that_changes_its_number_is_not_a_unit(word):
 
 @every(
     "text",
-    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
+    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
 )
 def test_a_quantity_with_a_tail_is_not_parsed_in_part(text):
     with pytest.raises(UnreadableError):

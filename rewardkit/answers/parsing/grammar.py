@@ -52,6 +52,7 @@ _CONSTANTS: Mapping[str, Node] = {
     r"\R": ("sym", "R"),
     r"\dots": ("sym", "..."),
 }
+_LETTERS = (_CONSTANTS["e"], _CONSTANTS["i"])
 #: Repetition at the end of the digits before an ellipsis: one digit three times, or several twice.
 _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 _VOWELS = frozenset("aeiouy")
@@ -117,6 +118,8 @@ def _join_tokens(tokens: Sequence[Token], *, letters_are_units: bool | None) -> 
         is_sure = letters_are_units or "text" in (last.kind, token.kind)
         if last.text == "US" and token.text in (r"\$", "$", "dollar", "dollars"):
             joined[-1] = token
+        elif last.text == r"\not" and token.is_sign("=", r"\in", r"\equiv"):
+            joined[-1] = Token("cmd", r"\notin" if token.text == r"\in" else r"\ne")
         elif last.low in _DEGREE_WORDS and token.low in _TEMPERATURES:
             joined[-1] = Token("text", _TEMPERATURES[token.low], last.follows_space)
         elif is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
@@ -278,11 +281,7 @@ class _Parser:
         while operator := self._parse_operator():
             operators.append(operator)
             sides.append(self._parse_ratio())
-        if (
-            operators
-            and sides[0] in (_CONSTANTS["e"], _CONSTANTS["i"])
-            and sides[0] not in sides[1:]
-        ):
+        if operators and sides[0] in _LETTERS and sides[0] not in sides[1:]:
             sides[0] = ("sym", sides[0][1])  # the eccentricity e, the current i
         node = ("rel", " ".join(operators), *sides) if operators else sides[0]
         node = self._parse_modulus(node)
@@ -295,13 +294,8 @@ class _Parser:
         return node  # as in `the answer is x > 3`
 
     def _parse_operator(self) -> str:
-        is_negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
-        token = self.peek(is_negated)
-        if not token.is_sign(*vocabulary.RELATION_SIGNS):
-            return ""
-        self.position += 1 + is_negated
-        operator = vocabulary.RELATION_SIGNS[token.text]
-        return {"=": "!=", "in": "notin"}[operator] if is_negated else operator
+        is_relation = self.next.is_sign(*vocabulary.RELATION_SIGNS)
+        return vocabulary.RELATION_SIGNS[self.advance().text] if is_relation else ""
 
     def _parse_label(self) -> str:
         if self.next.low in vocabulary.LEAD_INS:
@@ -309,18 +303,21 @@ class _Parser:
             self.accept(",")
         at = self.position
         words: list[str] = []
-        while (word := _label_word(self.tokens[at])) and len(words) <= MAX_LABEL_WORDS:
-            words.append(word)
+        while (token := self.tokens[at]).is_word or token.is_sign(r"\max", r"\min"):
+            words.append(token.low.lstrip("\\"))
             at += 1
+            if len(words) > MAX_LABEL_WORDS:
+                break
             if words[-1] in vocabulary.COPULAS or words[-1].endswith(("是", "为")):
                 return self._accept_label(at, words)
         sign, letters = self.tokens[at], "".join(words)
-        if letters in vocabulary.LABELS_WITHOUT_SIGN and (sign.kind == "num" or sign.is_sign("-")):
-            return self._accept_label(at, words)
+        is_sure = letters in vocabulary.LABELS_WITHOUT_SIGN
         is_name = self.next.text.isupper() and not sign.is_sign(":")
-        is_long = len(letters) > 2 or letters in vocabulary.LABELS_WITHOUT_SIGN
-        if is_long and sign.is_sign("=", r"\approx", ":") and not is_name:
+        has_sign = sign.is_sign("=", r"\approx", ":")
+        if has_sign and (is_sure or len(letters) > 2) and not is_name:
             return self._accept_label(at + 1, words)
+        if is_sure and (sign.kind == "num" or sign.is_sign("-")):
+            return self._accept_label(at, words)
         while self.next.low in vocabulary.NEUTRAL_QUALIFIERS and self.peek(1).kind != "end":
             self.advance()
         return ""
@@ -443,6 +440,8 @@ class _Parser:
             if unit == NO_UNIT:
                 raise UnreadableError("a number after a quantity")
             parts.append(_apply_unit(value, unit))
+        if len(parts) > 1 and "counted" in str(parts):
+            raise UnreadableError("counts side by side are not a compound quantity")
         return first if len(parts) == 1 else ("compound", *parts)
 
     def _continues_compound(self, last: Node) -> bool:
@@ -572,19 +571,12 @@ class _Parser:
         while (
             self.is_next(r"\pm", r"\mp")
             or (self.is_next("+") and self.peek(1).kind != "end")
-            or (self.is_next("-") and not self._is_hyphen())
+            or (self.is_next("-"))
         ):
             terms.append(self._parse_term())
         if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
             return ("minus", terms[0], terms[1][2])
         return add(*terms)
-
-    def _is_hyphen(self) -> bool:
-        """Whether the minus sign is a hyphen, as in `30-day`."""
-        word = self.peek(1)
-        is_joined = not (word.follows_space or self.next.follows_space)
-        is_word = word.kind == "word" and len(word.text) > 2
-        return is_joined and is_word and self.tokens[self.position - 1].kind == "num"
 
     def _parse_term(self) -> Node:
         r"""Parse a product with signs before it; `\mp` is minus where `\pm` is plus."""
@@ -1244,12 +1236,6 @@ def _selection(name: str, total: Node, chosen: Node) -> Node:
     if name == "C":
         return fn("binom", total, chosen)
     return divide(fn("fact", total), fn("fact", add(total, neg(chosen))))
-
-
-def _label_word(token: Token) -> str:
-    return (
-        token.text[1:] if token.text in (r"\max", r"\min") else token.low if token.is_word else ""
-    )
 
 
 def _ends_words(token: Token) -> bool:

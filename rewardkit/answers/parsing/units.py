@@ -12,12 +12,7 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """A unit of measurement, or a counted thing.
-
-    Attributes:
-        factor: exact factor to the base units.
-        dimension: (base unit, exponent) in order.
-    """
+    """A unit of measurement, or a counted thing: its exact factor to (base unit, exponent) in order."""
 
     factor: Fraction
     dimension: tuple[tuple[str, int], ...]
@@ -43,86 +38,33 @@ _PREFIXES = (
     " d deci 分 -1, h hecto 2, k kilo 千 3, M mega 兆 6, G giga 9, T tera 12"
 )
 #: Spellings = factor and powers of base units. A star marks a unit that takes prefixes: the first
-#: spelling takes a symbol, the others a word of their language.
+#: spelling takes a symbol, the others a word of their language. Words of three letters also have `s`.
 _TABLE = """
-*m meter meters metre metres 米 = 1 m
-*g gram grams gramme grammes 克 = 1/1000 kg
-*s second seconds sec secs 秒 秒钟 = 1 s
-*A ampere amperes amp amps = 1 A
-*K kelvin kelvins = 1 K
-*mol mole moles = 1 mol
-*cd candela candelas = 1 cd
-*Hz hertz = 1 s^-1
-*N newton newtons 牛 牛顿 = 1 kg m s^-2
-*Pa pascal pascals = 1 kg m^-1 s^-2
-*J joule joules 焦 焦耳 = 1 kg m^2 s^-2
-*W watt watts 瓦 = 1 kg m^2 s^-3
-*C coulomb coulombs = 1 A s
-*V volt volts = 1 kg m^2 s^-3 A^-1
-*F farad farads = 1 kg^-1 m^-2 s^4 A^2
-*Ω ohm ohms = 1 kg m^2 s^-3 A^-2
-*T tesla teslas = 1 kg s^-2 A^-1
-*H henry henries = 1 kg m^2 s^-2 A^-2
-*Wb weber webers = 1 kg m^2 s^-2 A^-1
-*L liter liters litre litres 升 = 1/1000 m^3
-*l = 1/1000 m^3
-*eV electronvolt electronvolts = 1 eV
-*bit bits = 1 bit
-*B byte bytes = 8 bit
-*cal calorie calories = 4184/1000 kg m^2 s^-2
-*pc parsec parsecs = 1 pc
-*Wh = 3600 kg m^2 s^-2
-Nm = 1 kg m^2 s^-2
-公里 = 1000 m
-公分 = 1/100 m
-公斤 = 1 kg
-in inch inches 英寸 = 254/10000 m
-ft foot feet 英尺 = 3048/10000 m
-yd yard yards 码 = 9144/10000 m
-mi mile miles 英里 = 1609344/1000 m
-Å angstrom angstroms = 1/10000000000 m
-AU = 1 AU
-ly light-year light-years = 1 ly
-斤 = 1/2 kg
-t ton tons tonne tonnes 吨 = 1000 kg
-oz ounce ounces 盎司 = 28349523125/1000000000000 kg
-lb lbs pound pounds 磅 = 45359237/100000000 kg
-min mins minute minutes 分钟 分 = 60 s
-h hr hrs hour hours 小时 时 = 3600 s
-d day days 天 日 = 86400 s
-wk week weeks 周 星期 = 604800 s
-mo month months 个月 月 = 1 month
-yr yrs year years 年 = 12 month
-century centuries 世纪 = 1200 month
-rpm = 1/60 s^-1
-mph = 1609344/3600000 m s^-1
-kph kmh kmph = 5/18 m s^-1
-acre acres = 40468564224/10000000 m^2
-ha hectare hectares 公顷 = 10000 m^2
-亩 = 2000/3 m^2
-gal gallon gallons 加仑 = 3785411784/1000000000000 m^3
-qt quart quarts = 946352946/1000000000000 m^3
-pint pints = 473176473/1000000000000 m^3
-cup cups = 1 cup
-atm = 101325 kg m^-1 s^-2
-bar = 100000 kg m^-1 s^-2
-dyne dynes dyn = 1/100000 kg m s^-2
-erg ergs = 1/10000000 kg m^2 s^-2
-M molar = 1000 mol m^-3
-°C celsius 摄氏度 = 1 °C
-°F fahrenheit 华氏度 = 1 °F
-$ dollar dollars usd USD 美元 美金 = 1 $
-¢ cent cents 美分 = 1/100 $
-元 块 块钱 人民币 yuan rmb RMB ¥ CNY 元钱 = 1 元
-角 毛 = 1/10 元
-€ euro euros eur EUR 欧元 = 1 €
-£ gbp GBP 英镑 = 1 £
-₹ rupee rupees Rs = 1 ₹
-yen 日元 = 1 yen
-rad radian radians 弧度 = 1 rad
-unit units 单位 个单位 = 1 unit
-人 person persons people 个人 名 = 1 person
-种 way ways 种方法 种情况 种方案 = 1 way
+*m meter metre 米 = 1 m; *g gram gramme 克 = 1/1000 kg; *s second sec 秒 秒钟 = 1 s;
+*A ampere amp = 1 A; *K kelvin = 1 K; *mol mole = 1 mol; *cd candela = 1 cd; *Hz hertz = 1 s^-1;
+*N newton 牛 牛顿 = 1 kg m s^-2; *Pa pascal = 1 kg m^-1 s^-2; *J joule 焦 焦耳 = 1 kg m^2 s^-2;
+*W watt 瓦 = 1 kg m^2 s^-3; *C coulomb = 1 A s; *V volt = 1 kg m^2 s^-3 A^-1;
+*F farad = 1 kg^-1 m^-2 s^4 A^2; *Ω ohm = 1 kg m^2 s^-3 A^-2; *T tesla = 1 kg s^-2 A^-1;
+*H henry henries = 1 kg m^2 s^-2 A^-2; *Wb weber = 1 kg m^2 s^-2 A^-1;
+*L liter litre 升 = 1/1000 m^3; *l = 1/1000 m^3; *eV electronvolt = 1 eV; *bit = 1 bit;
+*B byte = 8 bit; *cal calorie = 4184/1000 kg m^2 s^-2; *pc parsec = 1 pc; *Wh = 3600 kg m^2 s^-2;
+Nm = 1 kg m^2 s^-2; 公里 = 1000 m; 公分 = 1/100 m; 公斤 = 1 kg;
+in inch inches 英寸 = 254/10000 m; ft foot feet 英尺 = 3048/10000 m; yd yard 码 = 9144/10000 m;
+mi mile 英里 = 1609344/1000 m; Å angstrom = 1/10000000000 m; AU = 1 AU;
+ly light-year light-years = 1 ly; 斤 = 1/2 kg; t ton tonne 吨 = 1000 kg;
+oz ounce 盎司 = 28349523125/1000000000000 kg; lb lbs pound 磅 = 45359237/100000000 kg;
+min minute 分钟 分 = 60 s; h hr hrs hour 小时 时 = 3600 s; d day 天 日 = 86400 s; wk week 周 星期 = 604800 s;
+mo month 个月 月 = 1 month; yr yrs year 年 = 12 month; century centuries 世纪 = 1200 month;
+rpm = 1/60 s^-1; mph = 1609344/3600000 m s^-1; kph kmh kmph = 5/18 m s^-1;
+acre = 40468564224/10000000 m^2; ha hectare 公顷 = 10000 m^2; 亩 = 2000/3 m^2;
+gal gallon 加仑 = 3785411784/1000000000000 m^3; qt quart = 946352946/1000000000000 m^3;
+pint = 473176473/1000000000000 m^3; cup = 1 cup; atm = 101325 kg m^-1 s^-2;
+bar = 100000 kg m^-1 s^-2; dyne dyn = 1/100000 kg m s^-2; erg = 1/10000000 kg m^2 s^-2;
+M molar = 1000 mol m^-3; °C celsius 摄氏度 = 1 °C; °F fahrenheit 华氏度 = 1 °F;
+$ dollar usd USD 美元 美金 = 1 $; ¢ cent 美分 = 1/100 $; 元 块 块钱 人民币 yuan rmb RMB ¥ CNY 元钱 = 1 元;
+角 毛 = 1/10 元; € euro eur EUR 欧元 = 1 €; £ GBP 英镑 = 1 £; ₹ rupee Rs = 1 ₹; yen 日元 = 1 yen;
+rad radian 弧度 = 1 rad; unit 单位 个单位 = 1 unit;
+人 person people 个人 名 = 1 person; 种 way 种方法 种情况 种方案 = 1 way
 """
 _WORD_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3, "平方": 2, "立方": 3}
 POWER_SUFFIXES = {"squared": 2, "cubed": 3}
@@ -137,13 +79,14 @@ def _read_table() -> dict[str, Unit]:
     table: dict[str, Unit] = {}
     scaled: dict[str, Unit] = {}
     prefixes = [prefix.split() for prefix in _PREFIXES.split(",")]
-    for line in _TABLE.strip().split("\n"):
+    for line in map(str.strip, _TABLE.split(";")):
         spellings, _, size = line.partition(" = ")
         factor, *bases = size.split()
         powers = [base.partition("^") for base in bases]
         dimension = sorted((base, int(power or 1)) for base, _, power in powers)
         unit = Unit(Fraction(factor), tuple(dimension))
         symbol, *words = spellings.removeprefix("*").split()
+        words += [f"{word}s" for word in (symbol, *words) if word.isascii() and len(word) > 2]
         table.update(dict.fromkeys([symbol, *words], unit))
         for short, *longs, power in prefixes if line[0] == "*" else ():
             larger = unit._replace(factor=unit.factor * Fraction(10) ** int(power))
