@@ -19,8 +19,8 @@ DENIAL = re.compile(
 )
 DOUBT = re.compile(
     r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if|whether"
-    r"|either|unless|should have|possible(?=\W*$|\s+answers?\b)|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
-    r"|可能[是为]|猜|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
+    r"|either|unless|should have|possible(?=\W*$|\s+(?:answers?|that)\b)|seems?|appears?|supposed|used to|exceeds?|tempting|had we|believes?|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
+    r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
     re.IGNORECASE,
 )
 
@@ -34,7 +34,7 @@ CLAUSE_CHARS = 120
 LEAD_WORDS = split_words(
     "the a an my our this that its it it's i we one us is are am to at now here so thus hence therefore then and but"
     " which finally indeed also again in fact conclusion summary total overall can get gets got have obtain obtained"
-    " find found conclude concluded know think believe see say means mean implies imply shows show gives give giving"
+    " find found conclude concluded know think believe see say means mean implies imply shows gives give giving proves proved"
     " follows clear obvious sure certain confident confirm confirms deduce determine determined note arrive arrived"
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
@@ -52,7 +52,7 @@ _SUPPOSING = split_words(
 )
 #: What denies, doubts or supposes the Chinese, Japanese or Korean clause after it.
 _CJK_GOVERNS = re.compile(
-    r"(?:不(?!难|等式|同|变|妨)|没|未|非|有人|他|她|某|学生|同学|可能|也许|或许|大概|恐怕|猜|怀疑|否认|误|错|难道|希望)"
+    r"(?:不(?!难|等式|同|变|妨)|难说|好像|似乎|看起来|证明|(?<![我们])认为|没|未|非|有人|他|她|某|学生|同学|可能|也许|或许|大概|恐怕|猜|怀疑|否认|误|错|难道|希望)"
     r"|(如果|假设|假如|若|要是|倘若|是否|设|检验|验证|もし|만약)"
 )
 _CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
@@ -73,7 +73,8 @@ _GOVERNS = (
     rf"{_NO}(?:\s+\w+ly|\s+quite)?(?:\s+(?:{_THINK}|sure|certain|clear|true|likely|possible|the\s+case))?"
     r"|\b(?:false|untrue|unlikely|impossible|doubtful|uncertain|unclear|unsure|disagree|deny|wonder|reject|discard|ignore|disregard|hope|wish"
     r"|(?:i|we|you|they|would|really|strongly)\s+doubt|(?:wrong|mistake|no\s+reason)\s+to\s+\w+|no\s+(?:way|proof|evidence)"
-    rf"|(?:might|may|naive\s+\w+|someone|some|many|people|others|students)\s+(?:\w+\s+)?{_THINK}"
+    rf"|(?:might|may|naive\s+\w+|someone|some|many|people|others|students)\s+(?:\w+\s+)?(?:{_THINK}|claimed|said|thought|guessed)"
+    r"|(?:might|may|would|could)\s+(?:write|answer|say)|tempting(?:\s+to(?:\s+\w+)?)?"
     r"|(?:think|claim|say|believe|guesse|argue)s|pas\s+que|nicht,?\s+dass|no\s+creo\s+que|non\s+credo\s+che|не\s+думаю,?\s+что"
     r"|if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|in\s+case|provided|wenn|falls)"
     r"|不(?:认为|觉得|相信|能说|敢说|确定|是说)|怀疑|否认|并非|误以为|未必|难道|有人[说认]\w?|如果|假设|假如|若|要是|倘若|是否|设"
@@ -93,13 +94,18 @@ _BOX_LEAD = re.compile(
 )
 _HEDGED = re.compile(rf"(?:{_HEDGES})$", re.IGNORECASE)
 _GOVERNED_BOX = re.compile(rf"(?:{_GOVERNS}){_BETWEEN}$", re.IGNORECASE)
+#: The same before a subject of several words: `I doubt that the number of ways is \boxed{12}`.
+_GOVERNED_CLAUSE = re.compile(
+    rf"(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)|\bif\s+(?:[a-z]+\s+){{1,6}}?were)[\s$*_\\([{{]*$",
+    re.IGNORECASE,
+)
 _GOVERNED = re.compile(rf"(?:{_GOVERNS}|{_HEDGES}){_BETWEEN}{_SUBJECT}", re.IGNORECASE)
 _ANSWER_IS = re.compile(
     r"(?:\banswers?\s+(?:is|are|was)\b|答案[是为]?)[\s:：$*_\\([{]*$", re.IGNORECASE
 )
 #: The denial right before a box, and a contrast to the answer before it.
 _NOT_BOX = re.compile(
-    rf"(?:(?:{_NO}|\b(?:no\s+es|non\s+è|não\s+é|не|niet|nie\s+jest)|\\neq?|≠|不(?:是|为|等于)?)(?:\s+be|\s+equal\s+to)?"
+    rf"(?:(?:{_NO}|\b(?:no\s+es|non\s+è|não\s+é|не|niet|nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不)(?:\s+be|\s+equal\s+to)?"
     r"|\bwould\s+have\s+been"
     r"|\byour\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|\bfor\s+example,?)$",
     re.IGNORECASE,
@@ -164,7 +170,7 @@ _FAILS = (
 _DENIED_AFTER = re.compile(
     r"[\s$*_\\)\]}…]*(?:\.\.\.\s?)?(?:[?？]|[,，]?\s?[(（←]?\s*(?:(?:but\s+)?(?:this|that|which|it)\s+)?"
     rf"(?:(?:(?:is|was|seems|looks|ist|est|es|è|é|está)\s+)?{_WRONG}|{_FAILS}|would\s+be\s[^.\n]{{1,40}}\sif\b)"
-    r"|[,，]?\s?[(（]?(?:不对|不是|是?错误?的?|舍去|不正确|不成立|不可能|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
+    r"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:不对|不是|是?错误?的?|舍去|不正确|不成立|不可能|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
     re.IGNORECASE,
 )
 #: A sentence takes an answer back if it calls it wrong, or if it hesitates and states nothing but
@@ -209,4 +215,5 @@ def is_box_denied(before: str, after: str) -> bool:
     if (phrase := _ANSWER_IS.search(clause)) and governs(clause[: phrase.start()]) == "denies":
         return True
     lead = _BOX_LEAD.sub("", clause, count=1).rstrip()
-    return bool(_NOT_BOX.search(lead) or _GOVERNED_BOX.search(lead) or is_denied_after(after))
+    patterns = ((_NOT_BOX, lead), (_GOVERNED_BOX, lead), (_GOVERNED_CLAUSE, clause))
+    return any(pattern.search(text) for pattern, text in patterns) or is_denied_after(after)

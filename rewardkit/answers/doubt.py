@@ -40,7 +40,7 @@ NUMBER_MODIFIERS = (
 LABEL_DOUBTS = split_words(
     "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none"
     " nobody cannot can't couldn't isn't aren't wasn't could might may maybe perhaps possibly probably"
-    " guess wrong incorrect false except unless besides instead negative minus"
+    " guess wrong incorrect false except unless besides instead negative minus supposed used seems"
 )
 #: Operations that a label applies to its value: the reciprocal of 5 is not 5.
 LABEL_OPERATIONS = split_words(
@@ -49,7 +49,7 @@ LABEL_OPERATIONS = split_words(
 )
 #: Chinese after a number, and in a label, that denies, bounds or changes the number.
 CHINESE_NUMBER_MODIFIERS = tuple(
-    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右 では じゃ 아니 아닙 また もしくは 未満 くらい ぐらい 以内 より 또는 혹은 이상 이하 미만 정도 보다".split()
+    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右 上下 を超 かも でしょう では じゃ 아니 아닙 また もしくは 未満 くらい ぐらい 以内 より 또는 혹은 이상 이하 미만 정도 보다".split()
 )
 CHINESE_LABEL_MODIFIERS = tuple(
     "不 否 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()

@@ -178,8 +178,9 @@ _STATEMENT_LEAD = re.compile(
 #: Words and signs that leave open whether a number in a sentence is the answer.
 _NOT_STATED = re.compile(
     r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|では(?:な|あり)|じゃな|아니|아닙|倍是"
-    r"|中的?\s?\d|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
-    r"|\b(?:or|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
+    r"|中的?\s?\d|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|除外|为负|进制)"
+    r"|\d\s*[^\W\d_]{0,2}\s?(?:左右|上下|以上|以下|以内|未満|くらい|ぐらい|から|を超|より|かも|でしょう|이상|이하|미만|정도|보다)"
+    r"|\b(?:or|ou|oder|или|либо|lub|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
     r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"

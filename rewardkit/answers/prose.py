@@ -61,6 +61,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
         statement = _stated(_last_sentence(DECORATION.sub("", tail[: bold.end()])), "")
     if not statement:
         return None
+    statement = statement.replace("\\$", "$") if MATH_SPAN.search(statement) is None else statement
     return statement, "line" if statement == strip_statement(sentence) else "sentence"
 
 
@@ -203,7 +204,7 @@ _CONTENT = re.compile(r"[^\W_]|[∞∅]")
 _JOINS = re.compile(r"and|or|to|by|[,，、和或且]")
 _AND = re.compile(r"\b(?:and|or|but)\b|[和或且]")
 _TRAILING_IS_THE_ANSWER = re.compile(
-    r"\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*"
+    r"\s(?:en|au|no) total\W*$|\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*"
     r"|the (?:smallest|largest|least|greatest|minimum|maximum|required|desired|requested)(?: [a-z]+){1,6}\W*)$"
 )
 #: Words that begin an aside about a value: `12 km/h for car B`, `12 blocks that have 3 houses`.
