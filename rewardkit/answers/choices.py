@@ -41,20 +41,14 @@ from rewardkit.answers.option_letters import (
 
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
-#: Most characters of a line after `The answer is`, and of a box beside another one.
-MAX_LINE = 200
-#: Most characters between two statements side by side, and of a denial after a letter.
-MAX_GAP = 80
+#: Most characters of a line after `The answer is`, and between two statements side by side.
+MAX_LINE, MAX_GAP = 200, 80
 #: Most statements and `<answer>` blocks that are read, from the last one back.
-MAX_STATEMENTS = 16
-MAX_BLOCKS = 4
+MAX_STATEMENTS, MAX_BLOCKS = 16, 4
 #: Characters at the end that are searched for statements, and for the last sentence.
-STATEMENT_CHARS = 20_000
-SENTENCE_CHARS = 600
-#: Characters before a statement that may cast doubt on it or hold its letters, and characters
-#: after it in which its letter may be denied.
-BEFORE_CHARS = 160
-DENIAL_CHARS = 1000
+STATEMENT_CHARS, SENTENCE_CHARS = 20_000, 600
+#: Characters before a statement, and after it, whose words may keep it from counting.
+BEFORE_CHARS, AFTER_CHARS = 160, 1000
 
 # These patterns match text after `strip_markup`.
 _LETTERS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
@@ -96,17 +90,18 @@ _LETTERS_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_LETTERS}(?:{_JOINT}{_LETTERS}
 _LEADING_LETTERS = re.compile(
     rf"({_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})*)(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
     r"| ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
-    r"|因|由于|正确(?!吗)|不是|です|입니다|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
+    r"|因|由于|正确(?!吗)|不是|了|です|입니다|(?:not|rather than|instead of) (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
 #: What leaves the letter before it open: another one, with its text or at the end, or `and others`.
 _ALTERNATIVE = re.compile(
-    rf"[^.。]{{0,30}}?(?:{OR}|,|、)(?:也?可能是)? ?[(\[]?[B-J](?:[)\]]|(?= ?\(|\W*$))"
+    rf"[^.。]{{0,30}}?(?:{OR}|,|、|also|as well as)(?:也?可能是)? ?[(\[]?[B-J](?:[)\]]|(?= ?\(|\W*$))"
     r"|[A-J, 、]*(?:等(?!于)|,? (?:etc|and (?:others|so on)))"
 )
 _LIST_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
-_SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
-#: A letter that is neither a word nor the pronoun.
-_LETTER_NAME = re.compile(r"(?<![A-Za-z0-9])([B-HJ]|A(?! (?!is\b)[a-z]))(?![A-Za-z0-9])")
+#: A letter that is neither the article nor the pronoun.
+_LETTER_NAME = re.compile(
+    r"(?<![A-Za-z0-9])([B-HJ]|A(?! (?!(?:is|was)\b)[a-z]))(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?"
+)
 #: A letter; it is an option's by its word or its signs: `option C`, `(C)`, `C)`, `C. its text`.
 _MENTION = re.compile(
     r"(?<![A-Za-z0-9])(?P<word>(?:[Oo]ption|[Cc]hoice)[ _]{1,2}|选?项 ?)?(?P<open>[(\[])?"
@@ -132,8 +127,8 @@ _CONDITION = re.compile(
 )
 #: Words after its last comma that say that others state it, or that the letter is not that of the answer.
 _NOT_THE_ANSWER = re.compile(
-    r"(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|nobody|students?|people|said|first|second"
-    r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|谁",
+    r"(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|prove|explain|to show|nobody|students?|people|said|first|second"
+    r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|老师|[他她谁]|证明|据说",
     re.IGNORECASE,
 )
 _NO_DOUBT = re.compile(
@@ -149,8 +144,9 @@ _DOUBT_BEFORE = re.compile(
 )
 #: Words after a statement or its letters that make a question or a condition of it.
 _OPEN_AFTER = re.compile(
-    rf"[^.!。\n]{{0,80}}[?吗]|(?:{_LETTERS})?,? ?(?:(?:only )?(?:if|when)|unless|provided|assuming)(?![A-Za-z])"
+    rf"(?:[^.!。\n]|\.\.){{0,80}}[?吗]|(?:{_LETTERS})?,? ?(?:(?:only )?(?:if|when)|unless|provided|assuming|says?|said)(?![A-Za-z])"
 )
+_ASIDE = re.compile(r", ?(?!而?不是)")
 #: A hesitation after a statement and the text in which it may name another letter: `Sorry, it is A`.
 _CORRECTION = re.compile(
     r"(?:(?:[.,;!?。\n…-]|^)[\s.]*(?:(?i:no|wait|sorry|actually|correction|hmm+|oops|hold on|on second thoughts?"
@@ -167,20 +163,20 @@ _COURTESY = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[!?。;])|(?<![ (][A-Z]\.)(?<=\.)\s+|\n")
 #: Words before an option that name it as the result.
 _NAMES_OPTION = re.compile(
-    r"(?:(?<![A-Za-z])(?:is|are|be|match(?:es)?|corresponds? to|agrees? with|with|namely|i\.e\.,?|choose|select|pick|by)"
-    r"|[,(=]|即|对应|为|是|选择?) ?(?:the )?[(]?$"
+    r"(?:(?<![A-Za-z])(?:is|are|be|match(?:es)?|corresponds? to|agrees? with|left with|gives?(?: us)?|leads?(?: us)? to|namely|i\.e\.,?|choose|select|pick|by)"
+    r"|(?:is|are|equals|[=为是]).{0,60}[,(=]|即|对应|为|是|选择?) ?(?:the )?[(]?$"
 )
 _IS = re.compile(r"(?:(?<![A-Za-z])(?:is|are|equals)|[为是:]|等于) ?")
 #: A quantity, whose value cannot be a letter.
 _QUANTITY_IS = re.compile(
     r"(?<![A-Za-z])(?:area|perimeter|volume|length|width|height|distance|measure|value|number|amount|sum"
     r"|total|ratio|difference|probability|percentage)(?![A-Za-z])[^.,;]{0,40} (?:is|equals) $"
-    r"|(?:面积|体积|周长|长度?|度数|值|距离|数量?|个数|速度|概率)(?:等于|[为是]) ?$|\b[Tt]his (?:matches|is) $"
+    r"|(?:面积|体积|周长|长度?|度数|值|距离|数量?|个数|速度|概率)(?:等于|[为是]) ?$|\b[Tt]his (?:matches|is) $|^[Ii]t(?: is|['’]s) $"
 )
 #: Words in the last sentence that bound its result, or make a point or a list of options of it.
 _NOT_A_RESULT = re.compile(
     r"(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
-    r"|excludes?|points?|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
+    r"|excludes?|points?|now|consider|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
     re.IGNORECASE,
 )
 
@@ -205,11 +201,8 @@ def final_choice(
     Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous, and a last box that its
     sentence denies picks nothing. What follows `</think>` takes precedence over the thought.
 
-    Args:
-        response: the model's text.
-        legal: the letters of the question.
-        options: the text of each option, if the row has it.
-        final_letter: whether words count if no box or block states a choice: `The answer is (B)`.
+    `legal` has the letters of the question, `options` their texts if the row has them. Words count
+    (`The answer is (B)`) with `final_letter`, if no box or block states a choice.
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
@@ -243,13 +236,9 @@ def _is_last_box_denied(response: str) -> bool:
 def _marked_answers(text: str) -> list[str]:
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
-    answers = [answer for block in blocks for answer in _last_boxes(block) or [block.strip()]]
-    answers += _last_boxes(text.rpartition("</answer>")[2] if blocks else text)
+    answers = [" or ".join(boxes(block)) or block.strip() for block in blocks]
+    answers.append(" or ".join(boxes(text.rpartition("</answer>")[2] if blocks else text)))
     return [answer for answer in answers if answer]
-
-
-def _last_boxes(text: str) -> list[str]:
-    return [" or ".join(run)] if (run := boxes(text)) else []
 
 
 def _read_words(
@@ -288,7 +277,10 @@ def _statements(
             line, start = (before[1], before.start()) if before else ("", start)
             letters = read_letter_list(line, legal)
         else:
-            line = _rest_of_line(text[end : min(until, end + MAX_LINE)])
+            line, _, more = text[end : min(until, end + MAX_LINE)].partition("\n")
+            if not line.strip(" *_:") and not _LIST_ITEM.search(more.lstrip()):
+                line = more.lstrip().partition("\n")[0]
+            line = line.strip()
             letters = _read_leading_letters(line, legal, options)
         start += text[start] == "\n"
         before_it = text[max(0, start - BEFORE_CHARS) : start]
@@ -297,13 +289,6 @@ def _statements(
         if not _is_in_doubt(before_it, text[start:end]):
             yield _Statement(line, letters, start, end)
             until = start
-
-
-def _rest_of_line(text: str) -> str:
-    line, _, more = text.partition("\n")
-    if not line.strip(" *_:") and not _LIST_ITEM.search(more.lstrip()):
-        line = more.lstrip().partition("\n")[0]
-    return line.strip()
 
 
 def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
@@ -348,39 +333,32 @@ def _option_of(text: str, options: Mapping[str, str]) -> frozenset[str]:
 def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """Return the letter that the last sentence names as its result, None for no or several."""
     sentence = _SENTENCE_END.split(text[-SENTENCE_CHARS:].rstrip(" .。*_"))[-1]
-    mentions = [m for m in _MENTION.finditer(sentence) if _is_option(m) or m.end() == len(sentence)]
+    mentions = [
+        m for m in _MENTION.finditer(sentence) if m[0] != m["letter"] or m.end() == len(sentence)
+    ]
     if len({mention["letter"] for mention in mentions}) != 1 or mentions[0]["letter"] not in legal:
         return None
     mention = mentions[-1]
     letter = frozenset(mention["letter"])
     before, after = sentence[: mention.start()], sentence[mention.end() :].strip(" ,;:*)")
     own = strip_markup(options.get(mention["letter"], ""))
-    without = (
+    rest = (
         re.sub(rf"(?<![A-Za-z0-9]){re.escape(own)}(?![A-Za-z0-9])", "=", before) if own else before
     )
-    is_own, before = without != before, without
-    clause = _last_clause(before)
+    clause = _last_clause(rest)
     *_, value = _IS.split(clause)
-    is_named = any(_option_of(part, options) == letter for part in (after, value))
-    if (
-        (after and _option_of(after, options) != letter)
-        or _NOT_A_RESULT.search(clause)
-        or _is_in_doubt(before, "")
-    ):
+    is_followed, has_value = (_option_of(part, options) == letter for part in (after, value))
+    if (after and not is_followed) or _NOT_A_RESULT.search(clause) or _is_in_doubt(rest, ""):
         return None
-    if not (clause if _is_option(mention) else before).strip(" ,*:("):
+    if not (before if mention[0] == mention["letter"] else clause).strip(" ,*:("):
         return None if after and not before.strip() else letter
-    is_signed = mention["open"] or mention["close"]
+    is_own = rest != before or is_followed or has_value or not value
     states = (
         (mention["word"] and _NAMES_OPTION.search(clause))
-        or (is_signed and (is_own or is_named or not value))
+        or ((mention["open"] or mention["close"]) and is_own)
         or _QUANTITY_IS.search(clause)
     )
     return letter if states else None
-
-
-def _is_option(mention: re.Match[str]) -> bool:
-    return any(mention.group("word", "open", "close"))
 
 
 def _read_opening(
@@ -431,11 +409,12 @@ def _is_revised(last: _Statement, before: _Statement | None = None, *, text: str
         return True
     if not isinstance(last.letters, frozenset):
         return False
-    rest = text[last.end : last.end + DENIAL_CHARS]
-    own = [rest[m.end() :] for m in _SINGLE_LETTER.finditer(rest) if m[1] in last.letters]
+    rest = text[last.end : last.end + AFTER_CHARS]
+    own = [rest[m.end() :] for m in _LETTER_NAME.finditer(rest) if m[1] in last.letters]
     others = (_LETTER_NAME.findall(match[1]) for match in _CORRECTION.finditer(rest))
-    return (
+    return bool(
         is_denied_after(f". {rest}")
+        or any(_ASIDE.match(after) and is_denied_after(after) for after in own[:1])
         or any(denies_letter(after[:MAX_GAP]) for after in own)
         or any({*letters} - last.letters for letters in others)
     )

@@ -75,7 +75,7 @@ _DENIAL = re.compile(
     r"(?:correct|right|best|answers?|choices?|options?|it)(?![A-Za-z])"
     rf"|(?: \w+)? (?:{_WRONG}|(?:false|invalid|impossible|a distractor)(?![A-Za-z])))"
     r"|是(?:错|不[正对])"
-    rf"|(?P<short>{_WRONG}|(?:probably |certainly |definitely )?not\W*$|不(?:正确|对|成立)"
+    rf"|(?P<short>{_WRONG}|(?:probably |certainly |definitely )?not(?: really| quite)?\W*$|不(?:正确|对|成立)"
     r"|不(?:是|能选|应选|选)(?!\s*\(?[A-Za-z])|错误?的|有误|被?排除))",
     re.IGNORECASE,
 )
@@ -96,10 +96,7 @@ def read_letters(
 ) -> Letters:
     """Return the letters that an answer picks; `AMBIGUOUS` if it leaves them open, else None.
 
-    Args:
-        text: the answer.
-        legal: the letters of the question, in upper case.
-        options: the text of each option, if known.
+    `legal` has the letters of the question in upper case, `options` their texts, if known.
     """
     plain = strip_markup(text)
     letters = read_letter_list(plain, legal)

@@ -166,7 +166,7 @@ def choice_of(options, response):
             "The answer is (C) 18. Every row has six marbles.", "C) 18, because every row has six.", "Answer: **(C) 18**\n\nEvery row has 6, so A (12) is too small.", "(C) 18. Each of the three rows has six.",
             # the last sentence
             "There are 18 marbles in total (C).", "The total is 18, option C", "The total is 18, which is option C.", "The total is 18 (option C).", "So the total equals 18 (C)", "The box shows (C) 18.", "The perimeter is C. 18",
-            "The number of marbles is C.", "The total is 18. (C)", "So we are left with option C.",
+            "The number of marbles is C.", "The total is 18. (C)", "So we are left with option C.", "This gives us option C.", "It is C.", "The answer is C rather than B.",
             # closing courtesies
             "Option C.\n\nI hope this helps! Let me know if you have questions.", "(C) 18\n\nFeel free to ask more.", "答案：C。希望对你有帮助！",
             # the first line
@@ -192,19 +192,19 @@ def test_a_result_sentence_states_the_option_it_names(options, response, letters
         *((MARBLES, text) for text in [
             # denied
             "I don't think the answer is C.", "It is false that the answer is C.", "It is wrong to say that the answer is C.", "The wrong answer is C.", "The least likely answer is C.", "The answer is anything except C.",
-            "The box does not show (C) 18.", "This contradicts option C.", "The number is not 18 (C).", "(C) 18 is too big", "The answer is C, which is wrong.", r"The answer is not \boxed{C}.", r"\boxed{C} is wrong.",
+            "The box does not show (C) 18.", "This contradicts option C.", "The number is not 18 (C).", "(C) 18 is too big", "The answer is C, which is wrong.", "The answer is C, which cannot be right.", "The answer is C, not really.", "Prove that the answer is C.", r"The answer is not \boxed{C}.", r"\boxed{C} is wrong.",
             # supposed, hedged, told or asked
             "If the rows are full, the answer is C.", "The answer is C, if the rows are full.", "Perhaps the answer is C.", "Some may say the answer is C.", "A student said the answer is C.", "The answer is C, right?", "It may be option C.",
             "If the box shows (C) 18, a row has six.", r"Suppose the answer is \boxed{C}.", "I would choose C if there were six rows.", "The box might show (C) 18.",
             # taken back, or not the only one
-            "The answer is C. Wait, that's not right.", "The answer is C. Sorry, it is B.", "The answer is C, but B is also correct.", "The answer is C (18) or D (24).", "The answer is C (18), D (24).", r"\boxed{C}. Wait, that is wrong.",
+            "The answer is C. Wait, that's not right.", "The answer is C. Sorry, it is B.", "The answer is C, but B is also correct.", "The answer is C (18) or D (24).", "The answer is C (18), D (24).", "The answer is C as well as D.", "The answer is C, says Tom.", "Next, option C", "Now for (C) 18.", r"\boxed{C}. Wait, that is wrong.",
             "C\n\nWait, no, that is wrong.", "The answer is (C) 18. The total is 15 (B).", "There are 24 marbles (C).", "The answer is (C) 24.", r"\boxed{C} or B",
             # a bound, a point, a list
             "There are at least (C) 18 marbles.", "The total is less than option C", "The angle is at point (C).", "The options are 12 (A), 15 (B), 18 (C)", "For the moment let x be 18 (C).", "The center is C.",
         ]),
         *((SPEEDS, text) for text in [
             "如果答案是B，那么甲更快。", "假设答案为B", "设答案为B", "可能答案是B", "也许应选B", "我不认为答案是B", "不一定选B", "无法选B", "并非答案是B", "答案是B。等等，算错了。", "答案是B，这是错误的", "答案是B，也可能是C", "有同学选B",
-            "谁说答案是B", "B正确，C也正确", "B正确吗？", "只有当x>0时答案才是B", "选项为A、B、C、D", "所以圆心为B", "所以面积大于B", "所以面积不为B", "甲的速度不是(B)小于乙的速度", r"如果答案是\boxed{B}", r"不选\boxed{B}",
+            "谁说答案是B", "他认为答案是B", "据说答案是B", "答案是B，错。", "B正确，C也正确", "B正确吗？", "只有当x>0时答案才是B", "选项为A、B、C、D", "所以圆心为B", "所以面积大于B", "所以面积不为B", "甲的速度不是(B)小于乙的速度", r"如果答案是\boxed{B}", r"不选\boxed{B}",
         ]),
     ],
 )  # fmt: skip
