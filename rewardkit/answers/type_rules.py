@@ -8,8 +8,10 @@ one matrix, and a set of integers by a condition its members.
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 
 from rewardkit.answers.parsing.tree import (
+    MINUS_ONE,
     Node,
     add,
     divide,
@@ -26,7 +28,6 @@ from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
 from rewardkit.answers.relations import (
     are_proportional,
     enumerate_members,
-    equation_value,
     inequalities_equal,
     is_equation,
     is_function_name,
@@ -49,6 +50,8 @@ from rewardkit.answers.scalar import (
 
 #: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.
 MAX_FACTORS = 3
+#: Most signs of a tuple of which every combination is compared.
+MAX_SIGNS = 4
 #: Most items of a list or set that are compared in any order.
 MAX_ITEMS = 60
 
@@ -291,25 +294,6 @@ _OTHERWISE = ("sym", "otherwise")
 # --- congruences
 
 
-def _congruences_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    names = {node[1][2] for node in (pred, gold) if node[1][0] == "rel"}
-    modulus = exact_value(gold[2])
-    if len(names) > 1:
-        return False
-    if not modulus or exact_value(pred[2]) != modulus:
-        return same_item(pred[1], gold[1], policy) and same_item(pred[2], gold[2], policy)
-    p, g = (_residues(node[1], modulus, policy) for node in (pred, gold))
-    return p is not None and p == g
-
-
-def _residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
-    node = equation_value(node, policy)
-    items = node[1:] if node[0] in _GROUPS else (node,)
-    values = [exact_value(equation_value(item, policy)) for item in items]
-    residues = {value % modulus for value in values if value is not None}
-    return None if None in values else residues
-
-
 def _residue_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     r"""`3 \pmod 7` equals 3; `x \equiv 3 \pmod 7` does not."""
     congruence, other = (gold, pred) if gold[0] == "congruence" else (pred, gold)
@@ -452,7 +436,7 @@ _RULES = {
         and all(_equal_in_order(p, g, policy) for p, g in zip(pred[1:], gold[1:], strict=True))
     ),
     ("cases", "cases"): _piecewise_equal,
-    ("congruence", "congruence"): _congruences_equal,
+    ("congruence", "congruence"): _equal_in_order,
 }
 
 
@@ -461,23 +445,56 @@ _RULES = {
 
 def normal_form(node: Node) -> Node:
     """Return a tree in the form that the rules compare."""
-    node = _expand_plus_minus(_evaluate_matrices(node))
+    node = _expand_plus_minus(_evaluate_matrices(_builder_to_clause(node)))
     node = _split_exclusions(_split_tuple_equation(node))
     return _unit_vectors_to_tuple(enumerate_members(node))
+
+
+def _builder_to_clause(node: Node) -> Node:
+    r"""Return `\{2k \mid k \in \mathbb{Z}\}` as `2k` with its clause, other builders with names bound.
+
+    So is `\{x \mid x = 2k, k \in \mathbb{Z}\}`, where x only stands for the member.
+    """
+    if node[0] != "builder":
+        return node
+    head = node[1][2] if node[1][:2] == ("rel", "in") else node[1]
+    *others, last = node[2][1:] if node[2][0] in ("list", "and") else node[2:]
+    is_of_reals = head is node[1] or node[1][3] == ("sym", "R")
+    match last:
+        case ("rel", "in", ("sym", name), ("sym", kind)) if (
+            kind in ("Z", "set Z", "N", "set N") and is_of_reals and last[2] != head
+        ):
+            value = others[0] if others else head
+            value = value[3] if value[:3] == ("rel", "=", head) else value
+            if len(others) <= 1:
+                return ("where", value, f"{name} in {kind[-1]}", False, name, kind[-1])
+    names = [part for part in subtrees(head) if part[0] == "sym"]
+    return substitute(node, {name: ("sym", f"bound {i}") for i, name in enumerate(names)})
 
 
 def _expand_plus_minus(node: Node) -> Node:
     r"""Return `\pm` as two values, inside lists and sets too; a tree without `\pm` unchanged."""
     if not any(part[0] == "pm" for part in subtrees(node)):
         return node
-    if node[0] in ("list", "and", "or", "set"):
+    if node[0] == "where":
+        return ("where", _expand_plus_minus(node[1]), *node[2:])
+    if node[0] in _GROUPS:
         return (node[0], *(each for part in node[1:] for each in _sign_choices(part)))
     choices = _sign_choices(node)
     return ("list", *choices) if len(choices) > 1 else choices[0]
 
 
 def _sign_choices(node: Node) -> list[Node]:
+    r"""Return both choices of the signs; a tuple without `\mp` has every combination of its parts."""
+    signs = [part for part in subtrees(node) if part[0] == "pm"]
+    has_opposite_signs = any(MINUS_ONE in inside or _is_negative(inside) for _, inside in signs)
+    if node[0] == "tuple" and 1 < len(signs) <= MAX_SIGNS and not has_opposite_signs:
+        return [("tuple", *parts) for parts in product(*map(_sign_choices, node[1:]))]
     return list(dict.fromkeys((_with_sign(node, is_minus=False), _with_sign(node, is_minus=True))))
+
+
+def _is_negative(node: Node) -> bool:
+    return bool(node[0] == "num" and node[1] < 0)
 
 
 def _with_sign(node: Node, *, is_minus: bool) -> Node:

@@ -3,7 +3,8 @@ r"""Families of solutions: neither the name nor the start of a parameter counts.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.equal import compare, equal, same_family
+from rewardkit.answers.equal import compare, equal
+from rewardkit.answers.families import have_same_members
 from tests.answers.latex_printer import read
 from tests.tables import every
 
@@ -44,7 +45,45 @@ def test_two_families_are_the_same_exactly_if_their_values_are_the_same(a, b, c,
     one, two = read(f"({a}) + {b}k"), read(f"({c}) + {d}k")
     values = [{p + q * k for k in range(-40, 41)} for p, q in ((a, b), (c, d))]
     near = [{value for value in each if abs(value) < 20} for each in values]
-    assert same_family(one, two, "k") is (near[0] == near[1])
+    assert have_same_members(one, two, {"k"}) is (near[0] == near[1])
+
+
+@given(
+    st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), min_size=1, max_size=3),
+)
+def test_lists_of_families_are_the_same_exactly_if_their_members_are_the_same(one, other):
+    texts = [", ".join(f"{a} + {b}k" for a, b in each) for each in (one, other)]
+    members = [
+        {a + b * k for a, b in each for k in range(-40, 41) if abs(a + b * k) < 20}
+        for each in (one, other)
+    ]
+    assert have_same_members(*map(read, texts), {"k"}) is (members[0] == members[1])
+
+
+@every(
+    ("answer", "gold", "right"),
+    [
+        # a list of families, with a label at every item or at the first, and with other names
+        (r"x = \frac{\pi}{8} + k\pi, \frac{3\pi}{8} + k\pi", r"x = \frac{\pi}{8} + n\pi \text{ or } x = \frac{3\pi}{8} + n\pi", True), (r"x = k\pi \text{ or } x = 2n\pi + \frac{\pi}{3}", r"x = n\pi \text{ or } x = 2k\pi + \frac{\pi}{3}", True),
+        (r"x = k\pi, x = 1", r"x = k\pi", False), (r"x = k\pi", r"x = k\pi, x = 1", False), (r"x = k\pi, y = k\pi", r"x = k\pi", False),
+        # periods
+        (r"x = k\pi, x = \frac{\pi}{2} + k\pi", r"x = \frac{k\pi}{2}", True), (r"x = k\pi, x = \frac{\pi}{2} + 2k\pi", r"x = \frac{k\pi}{2}", False), (r"180^\circ k", r"360^\circ k, 180^\circ + 360^\circ k", True), (r"k\pi, \sqrt{2} k\pi", r"k\pi", False),
+        (r"6k + 1, 6k + 4, k \in \mathbb{Z}", r"3m + 1, m \in \mathbb{Z}", True), (r"6k + 1, 6k + 3, k \in \mathbb{Z}", r"3m + 1, m \in \mathbb{Z}", False), (r"6k \pm 1, k \in \mathbb{Z}", r"6m + 1, 6m + 5 \text{ for integers } m", True),
+        # intervals and what is left out
+        (r"2k\pi < x < 2k\pi + \pi", r"(2k\pi, 2k\pi + \pi), k \in \mathbb{Z}", True), (r"[2k\pi, 2k\pi + \pi]", r"(2k\pi, 2k\pi + \pi)", False), (r"(2k\pi, 2k\pi + 2\pi)", r"(k\pi, k\pi + \pi)", False),
+        (r"(2k\pi, 2k\pi + \pi) \cup (2k\pi + \pi, 2k\pi + 2\pi)", r"(k\pi, k\pi + \pi)", True), (r"x \ne k\pi", r"\{x \mid x \ne n\pi - \pi, n \in \mathbb{Z}\}", True), (r"x \ne 2k\pi", r"x \ne k\pi", False), (r"x \ne k\pi", r"x = k\pi", False),
+        # sets by a condition
+        (r"\{4n + 1 \mid n \in \mathbb{Z}\}", r"\{x \mid x = 4k - 3, k \in \mathbb{Z}\}", True), (r"\{4n + 1 \mid n \in \mathbb{Z}\}", r"\{4k - 1 : k \in \mathbb{Z}\}", False), (r"\{2^k : k \in N\}", r"\{2^n : n \in N\}", True), (r"\{k^2 : k \in N\}", r"\{2^n : n \in N\}", False),
+        (r"\{(a, b) \mid b = a^2\}", r"\{(x, y) \mid y = x^2\}", True), (r"\{(a, b) \mid a = b^2\}", r"\{(x, y) \mid y = x^2\}", False), (r"\{t \in \mathbb{Q} \mid t < 4\}", r"\{x \in \mathbb{Q} \mid x < 4\}", True), (r"\{t \in \mathbb{Q} \mid t < 4\}", r"\{x \in \mathbb{R} \mid x < 4\}", False),
+        # congruences
+        (r"x \equiv 1, 3 \pmod 4", r"x \equiv 1 \pmod 2", True), (r"x \equiv 1, 2 \pmod 4", r"x \equiv 1 \pmod 2", False), (r"x \equiv -4 \pmod 7", r"x \equiv 3 \pmod 7", True), (r"x \equiv 3 \pmod 7", r"y \equiv 3 \pmod 7", False), (r"x \equiv 10^{60} \pmod 7", r"x \equiv 10^{60} + 1 \pmod 7", False),
+        (r"x = 7k - 4", r"x \equiv 3 \pmod 7", True), (r"x = 7k + 4", r"x \equiv 3 \pmod 7", False), (r"x = 7k + 3, k \in \mathbb{N}", r"x \equiv 3 \pmod 7", False),
+    ],
+)  # fmt: skip
+def test_families_with_the_same_members_are_the_same_in_any_form(answer, gold, right):
+    assert equal(answer, gold) is right
+    assert equal(gold, answer) is right
 
 
 @every(("answer", "gold"), [(r"\frac{1}{k}\pi", r"\frac{2}{k}\pi"), (r"2^k\pi", r"3^k\pi"), ("(a, b)", "(a, c)"), ("mb^2", "mc^2"), ("2b", "2c"), ("5x", "5C"), ("a^2 + b^2", "a^2 + c^2"), (r"\frac{ab}{2}", r"\frac{ac}{2}")])  # fmt: skip

@@ -1,0 +1,319 @@
+r"""Families of solutions: answers that hold for every value of a parameter.
+
+The values of `\frac{\pi}{4} + k\pi` for all integers k are a progression, and so are the residues of
+a congruence and intervals that repeat. Two lists of progressions are the same family if they have the
+same members, wherever their parameters start and however their periods are split. Any other family is
+the same under other names of its parameters.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice, pairwise, permutations
+from typing import Any, NamedTuple
+
+from rewardkit.answers.parsing.tree import PI, Node, add, mul, neg, substitute, subtrees, symbols
+from rewardkit.answers.relations import (
+    NoRegionError,
+    equation_value,
+    is_equation,
+    read_intervals,
+    solution_of,
+)
+from rewardkit.answers.scalar import (
+    PRECISE_STEPS,
+    STRICT,
+    Policy,
+    UndefinedError,
+    canonical_text,
+    charge_steps,
+    evaluate_digits,
+    evaluate_double,
+    sample_points,
+)
+from rewardkit.answers.type_rules import normal_form, same_answer
+
+#: Names of variables, which are never parameters, and names that stand for integers.
+_VARIABLES = frozenset({"x", "y", "z"})
+_FUNCTION_VARIABLES = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
+_INTEGER_NAMES = frozenset("knml")
+#: Most progressions of one step into which the periods of a family are split.
+MAX_TURNS = 60
+
+
+def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
+    """Whether two values are the same answer, also under other names of their parameters."""
+    if same_answer(pred, gold, policy):
+        return True
+    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
+        bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
+        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
+    if products := _functions_as_products(pred, gold):
+        return same_answer(substitute(pred, products), substitute(gold, products), policy)
+    pred, gold = normal_form(pred), normal_form(gold)
+    free = parameters(gold, question)
+    is_congruence = any(part[0] == "congruence" for n in (pred, gold) for part in subtrees(n))
+    if (free or is_congruence) and have_same_members(pred, gold, free, question):
+        return True
+    return bool(free) and (
+        _same_up_to_a_constant(pred, gold, free)
+        or any(same_answer(p, gold, policy) for p in renamings(pred, gold, free, question))
+    )
+
+
+def _functions_as_products(pred: Node, gold: Node) -> dict[Node, Node]:
+    """Return the product for every `g(h+R)` of two values that also have the name `g` alone."""
+    names = symbols(pred) | symbols(gold)
+    return {
+        part: mul(("sym", part[1]), part[2])
+        for node in (pred, gold)
+        for part in subtrees(node)
+        if part[0] == "fn" and len(part) == 3 and part[1] in names and symbols(part[2])
+    }
+
+
+# --- parameters
+
+
+def parameters(gold: Node, question: str) -> set[str]:
+    r"""Return the parameters of a gold, which are names that stand for any number.
+
+    They are the names that a clause declares; the integer in a term of numbers and `\pi` or degrees
+    (`\frac{\pi}{4} + k\pi`); constants of integration. Names of the question are not parameters.
+    """
+    is_declared = gold[0] == "where" and not gold[3]
+    node, bound = (gold[1], gold[4].split()) if is_declared else (gold, [])
+    value = equation_value(node, STRICT)
+    free = symbols(node) & set(bound) | _integration_constants(node, value)
+    for item in _items(value):
+        for term in item[1:] if item[0] == "add" else (item,):
+            free |= _turn_parameter(term)
+    return {name for name in free - _VARIABLES if not _occurs_in(name, question)}
+
+
+def _items(node: Node) -> Iterator[Node]:
+    if node[0] in ("where", "list", "and", "or", "tuple", "set", "union", "interval", "rel"):
+        for part in node[1:]:
+            if isinstance(part, tuple):
+                yield from _items(part)
+    else:
+        yield node
+
+
+def _turn_parameter(term: Node) -> set[str]:
+    r"""Return the integer name of a term such as `2k\pi`; the empty set if it has other names."""
+    factors = term[1:] if term[0] in ("mul", "degree") else ()
+    is_angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
+    names = symbols(term)
+    is_linear = all(
+        part[0] in ("mul", "add", "sym", "degree") for part in subtrees(term) if symbols(part)
+    )
+    return names & _INTEGER_NAMES if is_angular and is_linear and len(names) == 1 else set()
+
+
+def _integration_constants(node: Node, value: Node) -> set[str]:
+    """Return constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
+    constants = {name for name in symbols(value) if re.fullmatch(r"[Cc](_.*)?", name)}
+    others = symbols(value) - constants
+    if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
+        return set()
+    terms = value[1:] if value[0] == "add" else (value,)
+    terms_alone = {term[1] for term in terms if term[0] == "sym"}
+    factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
+    has_label = node[0] == "rel" and node[2][0] in ("sym", "fn")
+    is_function = has_label and node[2][1] in ("y", "u", "f", "x")
+    has_indices = bool(constants - {"C", "c"})
+    return constants & (terms_alone | factors if is_function or has_indices else terms_alone)
+
+
+def _occurs_in(name: str, question: str) -> bool:
+    return re.search(rf"(?<![^\W\d_]){re.escape(name)}(?![^\W\d_])", question) is not None
+
+
+# --- other names
+
+
+def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator[Node]:
+    """Yield the answer with its own names replaced by the gold's free names, in every order.
+
+    A name that the question uses keeps its meaning and is not replaced.
+    """
+    ours, theirs = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
+    if not ours and not theirs:  # so that c_1 and c_2 may be exchanged
+        ours = theirs = {name for name in free & _value_names(pred) if "_" in name}
+    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
+        return
+    if any(_occurs_in(name, question) for name in ours - theirs):
+        return
+    for order in permutations(sorted(ours)):
+        pairs = zip(order, sorted(theirs), strict=True)
+        yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
+
+
+def _value_names(node: Node) -> set[str]:
+    node = node[1] if node[0] == "where" else node
+    return symbols(equation_value(node, STRICT))
+
+
+def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
+    p, g = (equation_value(node, STRICT) for node in (pred, gold))
+    constants = [
+        {part[1] for part in value[1:] if part in (("sym", "C"), ("sym", "c"))}
+        for value in (p, g)
+        if value[0] == "add"
+    ]
+    if [len(names) for names in constants] != [1, 1] or not constants[1] <= free:
+        return False
+    difference = add(p, neg(g))
+    charge_steps(difference, times=4 * PRECISE_STEPS)
+    zeros = dict.fromkeys(set.union(*constants), 0.0)
+    points = (point | zeros for point in sample_points(difference))
+    values = list(islice(_real_values(difference, points), 4))
+    return len(values) > 2 and all(abs(value - values[0]) < 1e-30 for value in values[1:])
+
+
+def _real_values(node: Node, points: Iterator[dict[str, float]]) -> Iterator[complex]:
+    for point in points:
+        try:
+            evaluate_double(node, point, real=True)
+            yield evaluate_digits(node, point)
+        except UndefinedError:
+            continue
+
+
+# --- progressions
+
+
+class Progression(NamedTuple):
+    """The points or intervals that start at given values and repeat after a step, without end.
+
+    Attributes:
+        label: the name of the values; "" without one.
+        shape: what repeats: points, excluded points, or intervals with open or closed ends.
+        starts: the value of a point, or the ends of an interval, in 50 digits.
+        step: the distance to the next one.
+    """
+
+    label: str
+    shape: tuple[object, ...]
+    starts: tuple[Any, ...]
+    step: Any
+
+
+class NoProgressionError(ValueError):
+    """A tree is not made of progressions."""
+
+
+def have_same_members(pred: Node, gold: Node, free: set[str], question: str = "") -> bool:
+    """Whether two lists of progressions have the same members; False if one is no such list.
+
+    The parameter is one of the gold's `free` names, or in an answer also a usual name of integers.
+    """
+    ours = {name for name in _INTEGER_NAMES | free if not _occurs_in(name, question)}
+    theirs = free or (ours if pred[0] == "congruence" else set())
+    try:
+        p, g = list(_progressions(pred, ours)), list(_progressions(gold, theirs))
+        if len({each.label for each in (*p, *g)} - {""}) > 1:
+            return False
+        period = _common_period([*p, *g])
+        return _members(p, period) == _members(g, period)
+    except (NoProgressionError, NoRegionError, UndefinedError):
+        return False
+
+
+def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
+    match node:
+        case ("where", inner, _, is_restricting, bound, kind):
+            if is_restricting or kind not in ("", "Z"):
+                raise NoProgressionError("not of all integers")
+            yield from _progressions(inner, names | {*bound.split()} - _VARIABLES)
+        case ("list" | "and" | "or" | "set" | "union", *items):
+            for item in items:
+                yield from _progressions(item, names)
+        case ("rel", "in", _, region):
+            yield from _progressions(region, names)
+        case ("congruence", ("list" | "and" | "or" | "set", *residues), modulus):
+            for item in residues:
+                yield from _progressions(("congruence", item, modulus), names)
+        case ("congruence", residue, modulus):
+            label, shape, ends = _ends(residue)
+            start, step = (_real_value(part, {}) for part in (*ends, modulus))
+            yield Progression(label, shape, (start,), step)
+        case _:
+            yield _progression(node, names)
+
+
+def _progression(node: Node, names: set[str]) -> Progression:
+    """Return the progression of ends that are linear in one parameter and have one step."""
+    label, shape, ends = _ends(node)
+    name, *others = set().union(*map(symbols, ends)) or ("",)
+    if others or name not in names:
+        raise NoProgressionError("no parameter")
+    charge_steps(*ends, times=3 * PRECISE_STEPS)
+    rows = [[_real_value(end, {name: float(k)}) for k in range(3)] for end in ends]
+    step = rows[0][1] - rows[0][0]
+    if any(abs(b - a - step) > 1e-30 for row in rows for a, b in pairwise(row)):
+        raise NoProgressionError("not linear, or of different steps")
+    return Progression(label, shape, tuple(row[0] for row in rows), step)
+
+
+def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:
+    """Return the label, the shape and the ends of what repeats."""
+    match node:
+        case ("rel", "!=", ("sym", name), value):
+            return name, ("!=",), (value,)
+        case ("rel", _, _, ("sym", name), _) if not is_equation(node):
+            [interval] = read_intervals(node)
+            return name, interval[2:], interval[:2]
+        case ("rel", *_):
+            solution = solution_of(node, STRICT) if is_equation(node) else None
+            if solution is None:
+                raise NoProgressionError("not solved")
+            return canonical_text(solution.label) if solution.label else "", (), (solution.value,)
+        case ("interval", low, high, *are_open):
+            return "", tuple(are_open), (low, high)
+        case ("tuple", low, high):
+            return "", (True, True), (low, high)
+    return "", (), (node,)
+
+
+def _real_value(node: Node, point: dict[str, float]) -> Any:
+    value = evaluate_digits(node, point)
+    if value.imag:
+        raise NoProgressionError("not real")
+    return value.real
+
+
+def _common_period(progressions: list[Progression]) -> Any:
+    """Return the least common multiple of all steps."""
+    unit = progressions[0].step
+    if not all(each.step for each in progressions):
+        raise NoProgressionError("a step of zero")
+    ratios = [abs(each.step / unit) for each in progressions]
+    steps = [Fraction(float(ratio)).limit_denominator(MAX_TURNS) for ratio in ratios]
+    for ratio, step in zip(ratios, steps, strict=True):
+        if abs(ratio * step.denominator - step.numerator) > 1e-25:
+            raise NoProgressionError("the steps have no common multiple")
+    period = Fraction(
+        math.lcm(*(step.numerator for step in steps)),
+        math.gcd(*(step.denominator for step in steps)),
+    )
+    if sum(period / step for step in steps) > MAX_TURNS:
+        raise NoProgressionError("too many turns")
+    return abs(unit) * period.numerator / period.denominator
+
+
+def _members(progressions: list[Progression], period: Any) -> set[tuple[object, ...]]:
+    """Return what a family repeats in one period: shapes, and places as whole parts of the period."""
+    parts = 10**25
+    members: set[tuple[object, ...]] = set()
+    for _, shape, starts, step in progressions:
+        if abs(starts[0]) > 10**15 * period:
+            raise NoProgressionError("more digits than are evaluated")
+        widths = tuple(int((start - starts[0]) / period * parts + 0.5) for start in starts)
+        for turn in range(int(period / abs(step) + 0.5)):
+            place = (starts[0] + turn * step) / period % 1
+            members.add((shape, int(place * parts + 0.5) % parts, widths))
+    return members
