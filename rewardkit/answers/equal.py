@@ -31,7 +31,7 @@ from rewardkit.answers.parsing.tokens import (
     tokenize,
 )
 from rewardkit.answers.parsing.tree import Node, num, subtrees, symbols
-from rewardkit.answers.relations import equation_value
+from rewardkit.answers.relations import equation_value, is_equation
 from rewardkit.answers.scalar import STRICT, Policy, TooMuchWorkError, run_with_budget
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import states_several_values, value_type
@@ -114,8 +114,10 @@ def _compare_texts(pred: str, gold: str, question: str, policy: Policy) -> Equal
         return EqualityVerdict("equal", "text")
     if (p.words is not None and p.words == g.words) or same_words(pred, gold, question):
         return EqualityVerdict("equal", "words")
-    if g.value is None:
-        return EqualityVerdict("unreadable", "text")
+    is_same = _same_statements(pred, gold)
+    if g.value is None or is_same is not None:
+        outcomes: dict[bool | None, Outcome] = {True: "equal", False: "different"}
+        return EqualityVerdict(outcomes.get(is_same, "unreadable"), "text")
     outcome: Outcome = "unreadable"
     scaled = in_asked_scale(pred, p.value, question) if question and p.value else ()
     pairs = chain(_value_pairs(pred.strip(" $"), p, g), ((value, g.value) for value in scaled))
@@ -193,7 +195,7 @@ def parse_answer(text: str) -> ParsedAnswer | None:
     except UnreadableError:
         return None
     split_tokens = _split_grouped_digits(tokens, everywhere=False)
-    value = _parse_or_none(split_tokens)
+    value = _parse_parts(split_tokens) or _parse_or_none(split_tokens)
     if value is None and any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens)):
         value = _parse_or_none(split_tokens, letters_are_units=True)  # as in `5 in`
     return ParsedAnswer(tuple(tokens), fold(tokens), fold_words(tokens), value)
@@ -237,3 +239,72 @@ def _split_grouped_digits(tokens: Sequence[Token], *, everywhere: bool = True) -
 def _plain_number(text: str) -> Fraction | int:
     text = text.replace(",", "")
     return Fraction(text) if "." in text else int(text)
+
+
+# --- parts and statements
+
+#: Marks of the parts of an answer.
+_PART_MARKS = ("a b c d e f".split(), "1 2 3 4 5 6".split(), "i ii iii iv v vi".split())
+
+
+def _parse_parts(tokens: Sequence[Token]) -> Node | None:
+    """Return `(a) 5, (b) 7` as a list in the order of its marks; None without marks of parts."""
+    if not (tokens[0].is_sign("(") and tokens[2 % len(tokens)].is_sign(")")):
+        return None
+    starts = [
+        at
+        for at, (opening, _, closing) in enumerate(
+            zip(tokens, tokens[1:], tokens[2:], strict=False)
+        )
+        if opening.is_sign("(")
+        and closing.is_sign(")")
+        and (
+            opening.follows_space
+            or at == 0
+            or tokens[at - 1].is_sign(",", ";")
+            or tokens[at + 1].kind == "num"
+        )
+    ]
+    marks = [tokens[at + 1].low for at in starts]
+    if (
+        len(marks) < 2
+        or starts[0] > 0
+        or sorted(marks) not in [each[: len(marks)] for each in _PART_MARKS]
+    ):
+        return None
+    parts = {}
+    for mark, start, stop in zip(marks, starts, [*starts[1:], len(tokens) - 1], strict=True):
+        content = list(tokens[start + 3 : stop])
+        while content and content[-1].is_sign(",", ";", "."):
+            content.pop()
+        if (node := _parse_or_none([*content, tokens[-1]])) is None:
+            return None
+        parts[mark] = node
+    ordered = [parts[mark] for mark in sorted(marks)]
+    if all(map(is_equation, ordered)):
+        return ("list", *ordered)
+    return ("list", *(("rel", "=", ("sym", f"part {i}"), part) for i, part in enumerate(ordered)))
+
+
+_STATEMENT = r"(?:[①-⑳]|[(（]\d\d?[)）]|(?<!\d)\d\d?(?!\d))"
+_STATEMENT_JOINT = r"(?:[\s,，、;；$和与及{}]|and|\\text)*"
+_STATEMENTS = re.compile(rf"{_STATEMENT_JOINT}(?:{_STATEMENT}{_STATEMENT_JOINT}){{1,20}}")
+
+
+def _same_statements(pred: str, gold: str) -> bool | None:
+    """Whether two texts number the same statements; None if neither marks numbers as ①③ or (1)(3).
+
+    A gold whose numbers do not ascend is an order.
+    """
+    if len(pred) + len(gold) > MAX_DIGITS or not all(map(_STATEMENTS.fullmatch, (pred, gold))):
+        return None
+    p, g = (re.findall(_STATEMENT, side) for side in (pred, gold))
+    if not any(side[0] in _CIRCLED or (len(side) > 1 and side[0][0] in "(（") for side in (p, g)):
+        return None
+    own, other = (
+        [_CIRCLED.find(mark) + 1 or int(mark.strip("()（）")) for mark in side] for side in (p, g)
+    )
+    return (sorted(own) if other == sorted(other) else own) == other
+
+
+_CIRCLED = "".join(map(chr, range(ord("①"), ord("⑳") + 1)))

@@ -207,7 +207,7 @@ class NoProgressionError(ValueError):
 
 
 def have_same_members(pred: Node, gold: Node, free: set[str], question: str = "") -> bool:
-    """Whether two lists of progressions have the same members; False if one is no such list.
+    """Whether two lists of progressions have the same members; False for any other trees.
 
     The parameter is one of the gold's `free` names, or in an answer also a usual name of integers.
     """

@@ -25,6 +25,7 @@ from rewardkit.answers.parsing.vocabulary import (
     ACCENTS,
     ARITHMETIC_FUNCTIONS,
     FLIPPED_OPERATORS,
+    LETTER_COMMANDS,
     split_words,
 )
 from rewardkit.answers.scalar import (
@@ -105,6 +106,24 @@ def equation_value(node: Node, policy: Policy) -> Node:
     return node if answer is None else answer.value
 
 
+def without_combination(node: Node) -> Node:
+    """Return `m + n = 34` as `value = 34`: it answers a question for a combination of several names.
+
+    An equation in one name, such as `2x = 10`, is left unsolved instead.
+    """
+    left, *others = node[2:]
+    is_combination = (
+        symbols(left).isdisjoint("xyz")
+        and len(symbols(left)) > 1
+        and left[0] in ("add", "mul", "pow")
+    )
+    return (
+        ("rel", node[1], ("sym", "value"), *others)
+        if is_combination and not any(map(symbols, others))
+        else node
+    )
+
+
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
     """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
     if _is_expression(side) and _is_expression(value):
@@ -150,7 +169,7 @@ def _has_value(side: Node) -> bool:
 
 #: Functions whose application may be a label: an angle, a length, a part, an inverse.
 _VALUE_FUNCTIONS = split_words(
-    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det"
+    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det dot cross"
 ) | {mark[1:] for mark in ACCENTS}
 #: Accents that do not change the named quantity, unlike a bar (the conjugate or the mean).
 _NEUTRAL_ACCENTS = frozenset({"widehat", "widetilde", "overrightarrow"})
@@ -183,6 +202,8 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
         case "fn":
             is_value = side[1] in _VALUE_FUNCTIONS or (is_alone and not symbols(value))
             return is_value and not _has_number(side) and side not in subtrees(value)
+        case "mul" if side[1] == ("sym", "nabla"):
+            return not _has_number(side)
         case "mul" | "pow":
             are_points = all(len(name) == 1 and name.isupper() for name in names or {"x"})
             return _is_measure(side) or (are_points and not _has_number(side))
@@ -224,6 +245,8 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
     p, g = _without_accent(ours.label), _without_accent(theirs.label)
     if (p[0] == "sym" and is_word(p[1])) != (g[0] == "sym" and is_word(g[1])):
         return True
+    if {p, g} == {("sym", "r"), ("sym", "rho")}:  # the radius of polar coordinates
+        return "theta" in symbols(theirs.value)
     if p[0] == g[0] == "fn":
         is_same = canonical_text(p) == canonical_text(g)
         return bool(p[1] == g[1]) and (is_same or _are_same_definition(ours, theirs))
@@ -242,8 +265,8 @@ def _without_accent(label: Node) -> Node:
 
 def is_word(name: str) -> bool:
     """Whether a name is a word of plain text, not a letter with its index."""
-    is_marked = name.startswith(("vec ", "Delta "))
-    return len(name) > 2 and not is_marked and name.replace(" ", "").isalpha()
+    is_marked = name.startswith(("vec ", "Delta ")) or f"\\{name}" in LETTER_COMMANDS
+    return len(name) > 1 and not is_marked and name.replace(" ", "").isalpha()
 
 
 def rename_arguments(ours: Solution, theirs: Solution) -> list[Node]:

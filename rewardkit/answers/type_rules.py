@@ -36,9 +36,11 @@ from rewardkit.answers.relations import (
     rename_arguments,
     same_region,
     solution_of,
+    without_combination,
 )
 from rewardkit.answers.scalar import (
     Policy,
+    canonical_text,
     charge_steps,
     exact_value,
     may_be_equal,
@@ -204,47 +206,51 @@ def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    labels = [_item_labels(node) for node in (pred, gold)]
-    if _are_roots(pred) and _are_roots(gold) and None in labels:
-        p, g = (("list", *(part[-1] for part in node[1:])) for node in (pred, gold))
-        return _equal_in_any_order(p, g, policy)
+    """Compare lists in any order, but in order if only one side labels its items.
+
+    The order of `x_1 = 1, x_2 = -3` does not count: they are roots, whose index may be left out.
+    """
     items = [part for part in (*pred[1:], *gold[1:]) if symbols(part)]
     names = {part[2] if part[0] == "rel" else part for part in items}
     if (pred[0] == "or") != (gold[0] == "or") and len(names) > 1:
         return False
-    is_same = same_region(pred, gold) if _has_conditions(pred, gold) else None
-    if is_same is not None:
+    if _has_conditions(pred, gold) and (is_same := same_region(pred, gold)) is not None:
         return is_same
-    if (labels[0] is None) == (labels[1] is None):
-        return _equal_in_any_order(pred, gold, policy)
-    parts = [name.partition("_") for name in labels[0] or labels[1] or []]
-    # the order of x_1 and x_2 does not count
-    are_indexed = len({name for name, _, _ in parts}) == 1 and all(sign for _, sign, _ in parts)
-    return (_equal_in_any_order if are_indexed else _equal_in_order)(pred, gold, policy)
+    labels = _labels(pred), _labels(gold)
+    bases = [{label.partition("_")[0] for label in each if label} for each in labels]
+    are_assignments = ["" not in each and 1 < len(each) == len(set(each)) for each in labels]
+    if bases[0] == bases[1] and len(bases[0]) == 1 and not all(are_assignments):
+        pred, gold = (("list", *map(_without_label, node[1:])) for node in (pred, gold))
+    elif are_assignments[0] != are_assignments[1] and not all(map(is_word, bases[0] | bases[1])):
+        own, other = (0, gold) if are_assignments[0] else (1, pred)
+        if len(bases[own]) > 1 and all(part[0] != "rel" for part in other[1:]):
+            return _equal_in_order(pred, gold, policy)
+    return _equal_in_any_order(pred, gold, policy)
 
 
-def _are_roots(node: Node) -> bool:
-    """Whether a list is `x_1 = 1, x_2 = -3` or `x = 1, x = -3`."""
-    are_named = all(part[:2] == ("rel", "=") and part[2][0] == "sym" for part in node[1:])
-    names = {part[2][1].partition("_")[0] for part in node[1:]} if are_named else set()
-    return len(names) == 1 and names.pop()[:1] == "x"
+def _without_label(item: Node) -> Node:
+    value: Node = item[-1] if is_equation(item) else item
+    return value
 
 
-def _item_labels(node: Node) -> list[str] | None:
-    items = node[1:]
-    if not all(
-        part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
-        for part in items
-    ):
-        return None
-    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
-    has_words_only = all(part[2][0] == "sym" and is_word(part[2][1]) for part in items)
-    return labels if not has_words_only and 1 < len(items) == len(set(labels)) else None
+def _labels(node: Node) -> list[str]:
+    """Return the label of each item of a list; "" for an item without one."""
+    return [
+        (part[2][1] if part[2][0] == "sym" else canonical_text(part[2]))
+        if part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
+        else ""
+        for part in node[1:]
+    ]
 
 
 def _list_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    by_conditions = _has_conditions(pred, gold) and same_region(pred, gold)
-    return bool(by_conditions) or _equal_in_order(pred, gold, policy)
+    """Compare a list that names each coordinate at most once, or has only commas, with a tuple."""
+    if _has_conditions(pred, gold):
+        return bool(same_region(pred, gold)) or _equal_in_order(pred, gold, policy)
+    items = gold if pred[0] == "tuple" else pred
+    labels = [label for label in _labels(items) if label]
+    is_hedge = items[0] == "or" or (items[0] == "and" and not labels)
+    return not is_hedge and len(labels) == len(set(labels)) and _equal_in_order(pred, gold, policy)
 
 
 def _equals_only_item(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -326,10 +332,18 @@ def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     p, g = (node[3] if node[:2] == ("rel", "in") else node for node in (pred, gold))
     if (p, g) != (pred, gold):
         return same_answer(p, g, policy)
+    chain, items = (p, g) if p[0] == "rel" else (g, p)
+    if items[0] in ("list", "tuple") and chain[1] in _orders(len(items) - 2):  # a < b < c
+        return _equal_in_order(("tuple", *chain[2:]), ("tuple", *items[1:]), policy)
     if gold[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
         values = [side for side in gold[2:] if side[0] == "fn" and is_function_name(side[1])]
         gold = substitute(gold, dict.fromkeys(values, ("sym", "value")))
     return bool(same_region(pred, gold))
+
+
+def _orders(signs: int) -> tuple[str, ...]:
+    """Return the operators of a chain that puts more than two values in an order."""
+    return tuple(" ".join([sign] * signs) for sign in "<>") if signs > 1 else ()
 
 
 def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -363,12 +377,18 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         is_chain = len(pred) > 4 and pred[1] == gold[1]
         return are_proportional(pred, gold) or (is_chain and _equal_in_order(pred, gold, policy))
     unsolved = gold if p is not None else pred
-    return len(symbols(unsolved)) > 1 and are_proportional(pred, gold)
+    is_line = (
+        unsolved[2][0] == "add" and len(unsolved[2]) == 3 and unsolved[3] == num(0)
+    )  # x + 1 = 0
+    is_line = is_line and {unsolved[2][1][0], unsolved[2][2][0]} == {"sym", "num"}
+    return (is_line or len(symbols(unsolved)) > 1) and are_proportional(pred, gold)
 
 
 def _equation_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     is_answer = is_equation(pred)
     solution = solution_of(pred if is_answer else gold, policy)
+    if solution is None and is_answer:
+        solution = solution_of(without_combination(pred), policy)
     return solution is not None and any(
         same_answer(value, gold, policy) if is_answer else same_answer(pred, value, policy)
         for value in solution.values

@@ -269,6 +269,108 @@ def test_a_different_answer_in_a_similar_structure_is_not_equal(one, other):
     assert not equal(other, one)
 
 
+@every(
+    ("one", "other", "same"),
+    [
+        (r"b<a<d", r"b, a, d", True),
+        (r"d>a>b", r"b<a<d", True),
+        (r"d>a>b", r"b, a, d", False),
+        (r"b<a<d", r"(b, a, d)", True),
+        (r"b \le a<d", r"b, a, d", False),
+        (r"b<a<d", r"a, b, d", False),
+        (r"b<a", r"b, a", False),
+        (r"\frac12<0.6<\frac34", r"0.5, 0.6, 0.75", True),
+        (r"p<q<r", r"p, q", False),
+        (r"B>A>C", r"B, A, C", True),
+        (r"丙<乙<甲", r"甲>乙>丙", True),
+        (r"甲>乙>丙", r"甲，乙，丙", True),
+        (r"甲>丙>乙", r"甲，乙，丙", False),
+        (r"a<b>c", r"a, b, c", False),
+        (r"u=3 and v=4", r"(3,4)", True),
+        (r"u=3 or v=4", r"(3,4)", False),
+        (r"u=3, u=4", r"(3,4)", False),
+        (r"3 and 4", r"(3,4)", False),
+        (r"3和4", r"(3,4)", False),
+        (r"3或4", r"(3,4)", False),
+        (r"3 or 4", r"3, 4", True),
+        (r"u_1=3, u_2=4", r"u=3, u=4", True),
+        (r"u_1=3, u_2=4", r"u_1=4, u_2=3", False),
+        (r"\lambda=3, 4", r"\lambda_1=4, \lambda_2=3", True),
+        (r"x=3 \text{ or } y=4", r"x=3, y=4", False),
+        (r"\alpha=5", r"x=5", False),
+        (r"\text{angle}=5", r"x=5", True),
+        (r"\mu=5", r"\sigma=5", False),
+        (r"r=1+\cos\theta", r"\rho=1+\cos\theta", True),
+        (r"r=5", r"\rho=5", False),
+        (r"y=2x-1 \text{ or } x=3", r"x=3 \text{ or } 2x-y-1=0", True),
+        (r"y=2x-1 \text{ or } x=4", r"x=3 \text{ or } 2x-y-1=0", False),
+    ],
+)  # fmt: skip
+def test_labels_joints_and_order_signs_say_how_a_list_is_read(one, other, same):
+    assert equal(one, other) is same
+    assert equal(other, one) is same
+
+
+@every(
+    ("one", "other", "same"),
+    [
+        (r"(a) 3, (b) 4", r"3, 4", True),
+        (r"(a) 3 (b) 4", r"(a) 3; (b) 4", True),
+        (r"(b) 4, (a) 3", r"3, 4", True),
+        (r"(a) 4, (b) 3", r"3, 4", False),
+        (r"4, 3", r"(a) 3, (b) 4", False),
+        (r"(1) x=3; (2) y=4", r"x=3, y=4", True),
+        (r"（1）3（2）4", r"(1) 3, (2) 4", True),
+        (r"(i) 3 (ii) 4", r"(a) 3 (b) 4", True),
+        (r"(a) 3, (b) 4", r"3", False),
+        (r"(a) 3, (c) 4", r"3, 4", False),
+        (r"(a) 3, (b) 4, (c) 5", r"(a) 3, (b) 4", False),
+        (r"(a)(b)", r"ab", True),
+        (r"(a+b)(c)", r"ac+bc", True),
+        (r"②④", r"②和④", True),
+        (r"②④", r"(2)(4)", True),
+        (r"②④", r"2, 4", True),
+        (r"②④", r"2和4", True),
+        (r"②④", r"24", False),
+        (r"②④", r"2, 3", False),
+        (r"②④", r"②③④", False),
+        (r"②或④", r"②④", False),
+        (r"(2)(4)", r"8", False),
+        (r"(2)(4)", r"2, 4", True),
+        (r"③", r"3", True),
+        (r"(3)", r"3", True),
+        (r"③", r"2", False),
+        (r"\nabla f=(y,x)", r"(y,x)", True),
+        (r"\nabla f=(y,x)", r"(x,y)", False),
+        (r"\nabla f=(y,x)", r"\nabla g=(y,x)", False),
+        (r"\nabla\cdot F=3", r"3", True),
+        (r"E(X)=3", r"E[X]=3", True),
+        (r"E(X)=3", r"E(Y)=3", False),
+        (r"x-4=0", r"x=4", True),
+        (r"x+4=0", r"x=4", False),
+        (r"x-4=0", r"4", False),
+        (r"2x-8=0", r"x=4", False),
+        (r"x+1=5", r"x=4", False),
+    ],
+)  # fmt: skip
+def test_marks_of_parts_and_statements_and_labels_are_read_from_either_side(one, other, same):
+    assert equal(one, other) is same
+    assert equal(other, one) is same
+
+
+@every(
+    ("answer", "gold", "right"),
+    [
+        ("p+q=7", "7", True), ("p+q=3+4=7", "7", True), ("pq=6", "6", True), (r"\frac{p}{q}=6", "6", True), ("10p+q=73", "73", True), ("p+q=3+4=8", "8", False), ("p+q=7", "8", False), ("p+q=7", "p=7", False),
+        ("7", "p+q=7", False), ("2p=7", "7", False), ("p^2=7", "7", False), ("x+y=7", "7", False), ("p+q=2r", "2r", False), ("④②", "②④", True), ("②④", "④②", False),
+    ],
+)  # fmt: skip
+def test_an_answer_may_name_the_combination_or_the_statements_that_are_asked_for(
+    answer, gold, right
+):
+    assert equal(answer, gold) is right
+
+
 @pytest.mark.parametrize(("factors", "outcome"), [(2, "equal"), (3, "equal"), (4, "different")])
 def test_up_to_three_matrices_are_multiplied(factors, outcome):
     shear = r"\begin{pmatrix}1&1\\0&1\end{pmatrix}"

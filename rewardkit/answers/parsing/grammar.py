@@ -406,7 +406,12 @@ class _Parser:
         ):
             return None
         text = "".join(word.text for word in words)
-        is_code = len(words) == 1 and text.isupper() and (len(text) > 2 or set(text) <= _ROMAN)
+        is_code = (
+            len(words) == 1
+            and text.isupper()
+            and (len(text) > 2 or set(text) <= _ROMAN)
+            and len(text) > 1
+        )
         are_letters = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
         if not (is_code or are_letters):  # letters whose order counts, as in HTH
             if all(len(word.text) == 1 or self.is_product(word) for word in words):
