@@ -32,7 +32,8 @@ from rewardkit.answers.scalar import (
     evaluate_double,
     sample_points,
 )
-from rewardkit.answers.type_rules import normal_form, same_answer
+from rewardkit.answers.simplification import question_formulas
+from rewardkit.answers.type_rules import normal_form, same_answer, value_type
 
 #: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})
@@ -52,6 +53,9 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     if products := _functions_as_products(pred, gold):
         return same_answer(substitute(pred, products), substitute(gold, products), policy)
+    if is_equation(pred) and _is_asked(pred[2], question) and not any(map(symbols, pred[3:])):
+        named = (*pred[:2], ("sym", "value"), *pred[3:])  # m + n = 34
+        return value_type(gold) == "value" and same_answer(named, gold, policy)
     pred, gold = normal_form(pred), normal_form(gold)
     free = parameters(gold, question)
     is_congruence = any(part[0] == "congruence" for n in (pred, gold) for part in subtrees(n))
@@ -61,6 +65,17 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         _same_up_to_a_constant(pred, gold, free)
         or any(same_answer(p, gold, policy) for p in renamings(pred, gold, free, question))
     )
+
+
+def _is_asked(node: Node, question: str) -> bool:
+    """Whether a question may ask for a combination of several names, which are not coordinates.
+
+    Without the question, a combination of three names or more may be an equation left unsolved.
+    """
+    names = symbols(node)
+    if node[0] not in ("add", "mul", "pow") or len(names) < 2 or names & _VARIABLES:
+        return False
+    return canonical_text(node) in question_formulas(question) if question else len(names) == 2
 
 
 def _functions_as_products(pred: Node, gold: Node) -> dict[Node, Node]:

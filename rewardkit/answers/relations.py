@@ -5,6 +5,7 @@ differences all become a sorted list of disjoint intervals, so that `-1 < x <= 2
 """
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from rewardkit.answers.parsing.tree import (
@@ -39,6 +40,7 @@ from rewardkit.answers.scalar import (
     evaluate_double,
     exact_value,
     linear_coefficients,
+    rounds_to,
     sample_points,
     scalar_equal,
     value_equal,
@@ -106,24 +108,6 @@ def equation_value(node: Node, policy: Policy) -> Node:
     return node if answer is None else answer.value
 
 
-def without_combination(node: Node) -> Node:
-    """Return `m + n = 34` as `value = 34`: it answers a question for a combination of several names.
-
-    An equation in one name, such as `2x = 10`, is left unsolved instead.
-    """
-    left, *others = node[2:]
-    is_combination = (
-        symbols(left).isdisjoint("xyz")
-        and len(symbols(left)) > 1
-        and left[0] in ("add", "mul", "pow")
-    )
-    return (
-        ("rel", node[1], ("sym", "value"), *others)
-        if is_combination and not any(map(symbols, others))
-        else node
-    )
-
-
 def _agree(side: Node, value: Node, policy: Policy) -> bool:
     """Whether a side of a chain may be its last one: numbers are compared, and so are expressions."""
     if _is_expression(side) and _is_expression(value):
@@ -140,12 +124,18 @@ def _is_expression(side: Node) -> bool:
 
 
 def _is_rounding(rounding: Node, value: Node) -> bool:
-    r"""Whether the value after `\approx` is within 1% of the exact one."""
+    r"""Whether the number after `\approx` is the value before it, rounded to the digits shown."""
+    number = _without_unit(rounding)
+    if number[0] != "num" or (number[2] is None and number[1].denominator != 1):
+        return False
     try:
-        r, v = (evaluate_double(_without_unit(side), {}) for side in (rounding, value))
+        exact = Fraction(evaluate_double(_without_unit(value), {}).real)
     except UndefinedError:
         return True
-    return abs(r - v) <= 0.01 * max(abs(v), abs(r))
+    if (rounding[0] == "percent") != (value[0] == "percent"):
+        exact *= 100 if rounding[0] == "percent" else Fraction(1, 100)
+    zeros = len(str(number[1])) - len(str(number[1]).rstrip("0"))  # 300 may be rounded to hundreds
+    return rounds_to(exact, number if number[2] is not None else num(number[1], -zeros))
 
 
 def _without_unit(side: Node) -> Node:

@@ -473,7 +473,7 @@ def _is_rounded_percentage(pred: Node, gold: Node) -> bool:
     """Whether a percentage with more digits rounds to the gold's decimal: `57.14%` is 0.571."""
     if pred[0] != "percent" or not is_decimal(pred[1]) or not is_decimal(gold):
         return False
-    return _significant_digits(gold) >= 3 and _rounds_to(pred[1][1] / 100, gold)
+    return rounds_to(pred[1][1] / 100, gold, 3)
 
 
 def _plain_values(node: Node) -> list[Node]:
@@ -504,7 +504,7 @@ def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
         return True
     p, g = exact_value(pred), exact_value(gold)
     if p is not None and g is not None:
-        return p == g or _is_rounding(pred, p, gold, g) or _is_gold_rounded(pred, gold, g, policy)
+        return p == g or _is_rounding(pred, p, gold, g, policy)
     if any(
         part[0] == "sym" or (part[0] == "fn" and not is_known_function(part[1]))
         for node in (pred, gold)
@@ -528,12 +528,7 @@ def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
             return True
     if abs(p.imag) > 1e-12 or abs(g.imag) > 1e-12:
         return False
-    exact = Fraction(g.real)
-    if is_decimal(gold):
-        return _is_rounding(pred, Fraction(p.real), gold, gold[1])
-    if is_decimal(pred) and _significant_digits(pred) >= 5:
-        return _rounds_to(exact, pred)
-    return _is_gold_rounded(pred, gold, exact, policy)
+    return _is_rounding(pred, Fraction(p.real), gold, Fraction(g.real), policy)
 
 
 def _equal_at_point(pred: Node, gold: Node, point: Mapping[str, float]) -> bool | None:
@@ -632,35 +627,40 @@ def is_decimal(node: Node) -> bool:
     return bool(node[0] == "num" and node[2] is not None)
 
 
-def _is_gold_rounded(pred: Node, gold: Node, exact: Fraction, policy: Policy) -> bool:
-    """Whether an answer is the gold correctly rounded to as many digits as the policy asks for.
+#: Fewest significant digits of a decimal that stands for a fraction, and for an irrational number.
+FRACTION_DIGITS, IRRATIONAL_DIGITS = 2, 5
 
-    A gold that is an integer is exact.
+
+def _is_rounding(pred: Node, p: Fraction, gold: Node, g: Fraction, policy: Policy) -> bool:
+    """Whether one of two values, `p` and `g`, is the other rounded.
+
+    A decimal gold may also be cut off. An integer, and a fraction with a short decimal of its own, are
+    exact.
     """
-    is_integer = gold[0] == "num" and gold[2] is None and gold[1].denominator == 1
-    if not policy.significant_digits or is_integer or pred[0] != "num":
-        return False
-    if not is_decimal(pred) and pred[1].denominator != 1:
-        return False
-    place = _last_place(pred)
-    has_enough_digits = abs(pred[1]) >= Fraction(10) ** (policy.significant_digits - 1) * place
-    return bool(has_enough_digits and _rounds_to(exact, pred))
-
-
-def _is_rounding(pred: Node, p: Fraction, gold: Node, g: Fraction) -> bool:
+    if policy.significant_digits and pred[0] == "num" and (g.denominator != 1 or is_decimal(gold)):
+        is_written_out = is_decimal(pred) or pred[1].denominator == 1
+        if is_written_out and rounds_to(g, pred, policy.significant_digits):
+            return True
     if is_decimal(pred) and is_decimal(gold):
         return _is_float_noise(pred, gold)
-    if is_decimal(gold) and p.denominator != 1:
-        place = _last_place(gold)
-        is_cut_off = (p < 0) == (g < 0) and abs(g) >= 100 * place and 0 <= abs(p) - abs(g) < place
-        return _has_enough_digits(gold) and (is_cut_off or _rounds_to(p, gold))
-    if is_decimal(pred) and 10**4 % g.denominator:
-        return _has_enough_digits(pred) and _rounds_to(g, pred)
-    return False
+    if is_decimal(gold):
+        excess = abs(p) - abs(gold[1]) if p * gold[1] > 0 else Fraction(-1)
+        is_cut_off = _significant_digits(gold) >= 3 and 0 <= excess < _last_place(gold)
+        return p.denominator != 1 and (is_cut_off or rounds_to(p, gold, FRACTION_DIGITS))
+    if not is_decimal(pred) or 10**4 % g.denominator == 0:
+        return False
+    is_fraction = exact_value(gold) is not None
+    return rounds_to(g, pred, FRACTION_DIGITS if is_fraction else IRRATIONAL_DIGITS)
 
 
-def _rounds_to(value: Fraction, decimal: Node) -> bool:
-    return bool(2 * abs(value - decimal[1]) <= _last_place(decimal))
+def rounds_to(value: Fraction, decimal: Node, digits: int = 1) -> bool:
+    """Whether a decimal is a value rounded to the digits shown, which are `digits` or more.
+
+    Two digits are enough only behind the point, as in `0.33`.
+    """
+    shown = _significant_digits(decimal)
+    has_enough = shown >= digits and (digits != 2 or shown > 2 or (decimal[2] or 0) >= 2)
+    return has_enough and bool(2 * abs(value - decimal[1]) <= _last_place(decimal))
 
 
 def _last_place(node: Node) -> Fraction:
@@ -669,11 +669,6 @@ def _last_place(node: Node) -> Fraction:
 
 def _significant_digits(node: Node) -> int:
     return len(str(int(abs(node[1]) / _last_place(node))).lstrip("0"))
-
-
-def _has_enough_digits(node: Node) -> bool:
-    digits = _significant_digits(node)
-    return digits >= 3 or (digits >= 2 and node[2] >= 2)
 
 
 def _is_float_noise(pred: Node, gold: Node) -> bool:

@@ -56,8 +56,10 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     is_exact = gold[0] != "degree" and all(n[0] != "num" or n[2] is None for n in subtrees(gold))
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    golds = list(children(gold)) if gold[0] in _GROUP_KINDS else [gold]
-    preds = list(map(_value_side, children(pred) if pred[0] in _GROUP_KINDS else [pred]))
+    golds, preds = (
+        list(map(_value_side, children(side) if side[0] in _GROUP_KINDS else [side]))
+        for side in (gold, pred)
+    )
     is_complex = _I in subtrees(gold)  # which admits the polar form of the same number
     has_name = bool(symbols(gold)) and gold[0] != "rel"
     kinds = set().union(*map(_function_kinds, preds))
@@ -197,7 +199,7 @@ def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> boo
     if not question or _is_plain_value(value, tokens):
         return False
     spellings = {" ".join(fold(tokens)), canonical_text(value)}
-    return not question_formulas(question[-MAX_QUESTION_CHARS:]).isdisjoint(spellings)
+    return not question_formulas(question).isdisjoint(spellings)
 
 
 def has_same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
@@ -232,7 +234,7 @@ def _without_label_and_unit(node: Node) -> Node:
 def question_formulas(question: str) -> frozenset[str]:
     """Return the formulas of a question and their sides, as folded tokens and as canonical text."""
     spellings: set[str] = set()
-    for match in deque(_FORMULA.finditer(question), maxlen=MAX_FORMULAS):
+    for match in deque(_FORMULA.finditer(question[-MAX_QUESTION_CHARS:]), maxlen=MAX_FORMULAS):
         span = next(filter(None, match.groups()))
         try:
             *tokens, end = tokenize(span.strip(" .,;:?&"))

@@ -36,7 +36,6 @@ from rewardkit.answers.relations import (
     rename_arguments,
     same_region,
     solution_of,
-    without_combination,
 )
 from rewardkit.answers.scalar import (
     Policy,
@@ -229,7 +228,7 @@ def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _without_label(item: Node) -> Node:
-    value: Node = item[-1] if is_equation(item) else item
+    value: Node = item[3] if item[:2] == ("rel", "=") and item[2][0] == "sym" else item
     return value
 
 
@@ -387,8 +386,6 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 def _equation_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     is_answer = is_equation(pred)
     solution = solution_of(pred if is_answer else gold, policy)
-    if solution is None and is_answer:
-        solution = solution_of(without_combination(pred), policy)
     return solution is not None and any(
         same_answer(value, gold, policy) if is_answer else same_answer(pred, value, policy)
         for value in solution.values

@@ -1,5 +1,7 @@
 r"""Equations: the value of a label or a chain, agreement of labels, and equality of equations."""
 
+from fractions import Fraction
+
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -91,3 +93,55 @@ def test_labelled_numbers_are_equal_only_with_one_label_and_one_value(one, other
     assert equal(f"{name} = {one}", f"{another} = {other}") == (one == other and name == another)
     assert equal(f"{name} = {one}", str(other)) == (one == other)
     assert equal(str(one), f"{name} = {other}") == (one == other)
+
+
+@every(
+    ("answer", "gold", "right"),
+    [
+        (r"\frac17\approx 0.143", r"\frac17", True),
+        (r"\frac17\approx 0.14", r"\frac17", True),
+        (r"\frac17\approx 0.142", r"\frac17", False),
+        (r"\frac17\approx 0.15", r"\frac17", False),
+        (r"\frac{17}{3}\approx 6", r"\frac{17}{3}", True),
+        (r"\frac{17}{3}\approx 5", r"\frac{17}{3}", False),
+        (r"\frac{1}{300}\approx 0", r"\frac{1}{300}", False),
+        (r"\frac{12345}{7}\approx 1800", r"\frac{12345}{7}", True),
+        (r"\frac{12345}{7}\approx 1700", r"\frac{12345}{7}", False),
+        (r"\frac17\approx 14.3\%", r"\frac17", True),
+        (r"\frac17\approx 14.2\%", r"\frac17", False),
+        (r"\frac17\approx 14.3\%", r"14.3\%", True),
+        (r"\frac17\approx 0.143", r"14.3\%", True),
+        (r"\sqrt{7} (\approx 2.65)", r"\sqrt{7}", True),
+        (r"\sqrt{7} (\approx 2.64)", r"\sqrt{7}", False),
+        (r"\sqrt{7}, or about 2.65", r"\sqrt{7}", True),
+        (r"\sqrt{7} or roughly 2.646", r"\sqrt{7}", True),
+        (r"\sqrt{7} or roughly 2.7", r"\sqrt{7}", False),
+        (r"\sqrt{7} or roughly 2.6", r"\sqrt{7}", True),
+        (r"\sqrt{7}（约2.65）", r"\sqrt{7}", True),
+        (r"\sqrt{7}，约为2.65", r"\sqrt{7}", True),
+        (r"\sqrt{7}\text{ cm }(\approx 2.65\text{ cm})", r"\sqrt{7}\text{ cm}", True),
+        (r"x=\sqrt{7} (\approx 2.65)", r"\sqrt{7}", True),
+        (r"12 or about 13", r"12", False),
+        (r"12 or about 13", r"13", False),
+        (r"5, about 6", r"5", False),
+        (r"\sqrt{7} or 2.65", r"\sqrt{7}", False),
+        (r"\pi\approx\frac{22}{7}", r"\pi", False),
+        (r"\sqrt{7}\approx 2.65", r"2.65", True),
+        (r"\sqrt{7}\approx 2.65", r"2.6458", True),
+        (r"2.65 (about)", r"\sqrt7", False),
+        (r"7(about 3)", r"21", False),
+    ],
+)  # fmt: skip
+def test_a_rounding_beside_its_value_must_be_right_to_the_digits_shown(answer, gold, right):
+    assert equal(answer, gold) is right
+
+
+@given(st.integers(1, 10**6), st.integers(2, 10**4), st.integers(1, 5))
+def test_only_the_nearest_decimal_is_a_rounding(top, bottom, places):
+    nearest = round(Fraction(top, bottom), places)
+    assume(nearest and Fraction(top, bottom).denominator > 10**places)
+    for step, right in ((0, True), (1, False), (-1, False)):
+        shown = nearest + Fraction(step, 10**places)
+        assume(2 * abs(Fraction(top, bottom) - shown) != Fraction(1, 10**places))
+        text = rf"\frac{{{top}}}{{{bottom}}} \approx {float(shown):.{places}f}"
+        assert (solution_of(read(text), STRICT) is not None) is (right and shown != 0)

@@ -371,6 +371,14 @@ def test_an_answer_may_name_the_combination_or_the_statements_that_are_asked_for
     assert equal(answer, gold) is right
 
 
+@every(
+    ("question", "right"),
+    [("What is $p+q$?", True), ("Find p + q.", True), ("Two numbers $p$ and $q$ are prime. What is $p$?", False), ("What is $pq$?", False)],
+)  # fmt: skip
+def test_the_combination_must_be_the_one_that_the_question_asks_for(question, right):
+    assert (compare("p + q = 7", "7", question).outcome == "equal") is right
+
+
 @pytest.mark.parametrize(("factors", "outcome"), [(2, "equal"), (3, "equal"), (4, "different")])
 def test_up_to_three_matrices_are_multiplied(factors, outcome):
     shear = r"\begin{pmatrix}1&1\\0&1\end{pmatrix}"

@@ -281,6 +281,13 @@ class _Parser:
         while operator := self._parse_operator():
             operators.append(operator)
             sides.append(self._parse_ratio())
+        if steps := self._steps_to_rounding():
+            in_bracket = self.is_next("(")
+            self.position += steps
+            operators.append("~")
+            sides.append(self._parse_ratio())
+            if in_bracket:
+                self.expect(")")
         if operators and sides[0] in _LETTERS and sides[0] not in sides[1:]:
             sides[0] = ("sym", sides[0][1])  # the eccentricity e, the current i
         node = ("rel", " ".join(operators), *sides) if operators else sides[0]
@@ -296,6 +303,14 @@ class _Parser:
     def _parse_operator(self) -> str:
         is_relation = self.next.is_sign(*vocabulary.RELATION_SIGNS)
         return vocabulary.RELATION_SIGNS[self.advance().text] if is_relation else ""
+
+    def _steps_to_rounding(self) -> int:
+        r"""Return the tokens before a rounding of the value: `(\approx 2.24)`, `or about 2.24`; else 0."""
+        steps = int(self.is_next(",", "("))
+        steps += not self.is_next("(") and self.peek(steps).low in vocabulary.DISJUNCTIONS
+        sign = self.peek(steps)
+        is_rounded = sign.is_sign(r"\approx") or sign.low in vocabulary.APPROXIMATION_WORDS
+        return steps + 1 if steps and is_rounded else 0
 
     def _parse_label(self) -> str:
         if self.next.low in vocabulary.LEAD_INS:
@@ -683,7 +698,8 @@ class _Parser:
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
         is_modulus = self.peek(1).text in _MODULUS_WORDS
-        return is_open and not (is_modulus or self.opens_condition() or self.opens_unit())
+        is_other = is_modulus or self.opens_condition() or self.opens_unit()
+        return is_open and not (is_other or self._steps_to_rounding())
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""

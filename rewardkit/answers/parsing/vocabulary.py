@@ -173,10 +173,16 @@ CLAUSE_OPENERS = split_words(
 COPULAS = split_words("is are equals equal was be 为 是 等于 有 有以下")
 #: Words that introduce an answer.
 LEAD_INS = split_words("therefore thus hence so then finally 因此 所以 故 综上")
+#: Words before a rounded value.
+APPROXIMATION_WORDS = split_words(
+    "about approximately approx roughly around 约 大约 约为 大约为 约等于"
+)
 #: Words before a value that do not change it.
-NEUTRAL_QUALIFIERS = split_words(
-    "about approximately approx roughly exactly around only 约 大约 约为 大约为 共 一共 总共"
-) | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
+NEUTRAL_QUALIFIERS = (
+    APPROXIMATION_WORDS
+    | split_words("exactly only 共 一共 总共")
+    | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
+)
 #: Words that state a value without a digit -> the value.
 WORD_VALUES = {
     words: value
