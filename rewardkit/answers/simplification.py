@@ -56,23 +56,24 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     is_exact = gold[0] != "degree" and all(n[0] != "num" or n[2] is None for n in subtrees(gold))
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    golds, preds = (
-        list(map(_value_side, children(side) if side[0] in _GROUP_KINDS else [side]))
-        for side in (gold, pred)
-    )
+    preds = list(map(_value_side, children(pred) if pred[0] in _GROUP_KINDS else [pred]))
     is_complex = _I in subtrees(gold)  # which admits the polar form of the same number
     has_name = bool(symbols(gold)) and gold[0] != "rel"
     kinds = set().union(*map(_function_kinds, preds))
     if not (is_complex or has_name or kinds <= _function_kinds(gold)):
         return True
-    if not all(
-        _is_plain_number(n) or n[0] in _GROUP_KINDS or (gold[0], n[0]) == ("rel", "sym")
-        for n in golds
-    ):
+    if not _is_plain(gold):
         return False
     parts = [part for item in preds for part in subtrees(item)]
     cancels = is_exact and not is_complex and (PI in parts or _E in parts)
     return cancels or any(map(_is_unfinished, parts))
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a value is a plain number, or every part of a group is one or names a relation's side."""
+    if node[0] not in _GROUP_KINDS:
+        return _is_plain_number(node)
+    return all(_is_plain(part) or (node[0], part[0]) == ("rel", "sym") for part in children(node))
 
 
 def _value_side(item: Node) -> Node:
