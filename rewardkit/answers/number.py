@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rewardkit.answers import doubt
-from rewardkit.answers.parsing.vocabulary import DISJUNCTIONS, split_words
+from rewardkit.answers.parsing.vocabulary import DISJUNCTIONS, HALF_WIDTH, split_words
 
 #: Most characters of an answer. The longest gold of MATH-500 has 159.
 MAX_CHARS = 256
@@ -42,10 +42,6 @@ _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
 _MARKUP = re.compile(r"<[^<>]{0,40}>|(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
 _TEX_MARKUP = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ()\[\]]|[{}]|\\(?=[$%])"
-)
-_LOOKALIKES = str.maketrans(
-    "０１２３４５６７８９．，＋－−–﹣％＄￥／＝",  # full width, and the minus signs in use
-    "0123456789.,+----%$¥/=",
 )
 
 #: Signs, besides words, that may surround a number.
@@ -98,7 +94,7 @@ def read_number(text: str) -> Fraction | object | None:
 
 
 def _strip_markup(text: str) -> str:
-    text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
+    text = _THIN_SPACE.sub("", text.translate(HALF_WIDTH).replace("￥", "¥"))
     text = _MIXED.sub(_improper_fraction, text) if "frac" in text else text
     return _MARKUP.sub(
         " ", _TEX_MARKUP.sub(" ", _FRAC.sub(lambda m: f"{m[1]}/{m[2] or m[3]}", text))

@@ -98,12 +98,8 @@ def exact_value(node: Node) -> Fraction | None:
     function = _RATIONAL_FUNCTIONS.get(node[1] if kind == "fn" else kind)
     if function is None:
         return None
-    values: list[Fraction] = []
-    for part in node[1 + (kind == "fn") :]:
-        if (each := exact_value(part)) is None:
-            return None
-        values.append(each)
-    return function(*values)
+    values = [exact_value(part) for part in node[1 + (kind == "fn") :]]
+    return None if None in values else function(*values)
 
 
 def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
@@ -132,42 +128,10 @@ def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
     return Fraction(base ** int(exponent)) if is_computed and (base or exponent > 0) else None
 
 
-def _exact_square_root(value: Fraction) -> Fraction | None:
-    if value < 0:
-        return None
-    root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
-    return root if root * root == value else None
-
-
-def _exact_root(value: Fraction, degree: Fraction) -> Fraction | None:
-    if degree != 3 or max(abs(value.numerator), value.denominator) > 10**15:
-        return None
-    root = Fraction(round(abs(value.numerator) ** (1 / 3)), round(value.denominator ** (1 / 3)))
-    return (root if value >= 0 else -root) if root**3 == abs(value) else None
-
-
-def _of_small_numbers(function: Callable[..., int]) -> Callable[..., Fraction | None]:
-    """Return a function of whole numbers up to `MAX_EXPONENT`, which is None for other numbers."""
-
-    def on_small_numbers(*values: Fraction) -> Fraction | None:
-        if any(v.denominator != 1 or not 0 <= v <= MAX_EXPONENT for v in values):
-            return None
-        return Fraction(function(*map(int, values)))
-
-    return on_small_numbers
-
-
 _RATIONAL_FUNCTIONS: Mapping[str, Callable[..., Fraction | None]] = {
     "add": partial(_within_limit, operator.add),
     "mul": partial(_within_limit, operator.mul),
     "pow": _exact_power,
-    "sqrt": _exact_square_root,
-    "root": _exact_root,
-    "abs": abs,
-    "floor": lambda x: Fraction(math.floor(x)),
-    "ceil": lambda x: Fraction(math.ceil(x)),
-    "fact": _of_small_numbers(math.factorial),
-    "binom": _of_small_numbers(math.comb),
 }
 
 
@@ -402,7 +366,7 @@ def _sample_points(
         if name not in whole:
             return _coordinate(name, k, largest)
         index = "nmkijpq".index(name)  # the values of n, m and k follow a different order each
-        return float((k * (1 + index) + index) % 13 + (name == "n") * 2)
+        return float((k * (1 + index) + index) % 13)
 
     return tuple({name: coordinate(name, k) for name in names} for k in range(SAMPLE_POINTS))
 

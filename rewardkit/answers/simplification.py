@@ -2,7 +2,7 @@ r"""Whether an answer is a finished form, and whether it only repeats a formula 
 
 If the gold consists of plain numbers, an answer may not leave arithmetic to do. Finished forms are a
 number, a fraction, a power of a whole number or a fraction (`2^{10}`), a root of a number, a number
-times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), a sum of these (`1+\frac34`), and a
+times a power of ten, a product or quotient of powers without common factors (`2^4 \cdot 3^2`), a sum of these (`1+\frac34`), and a
 complex number over a whole one. Any other product, quotient or sum is not finished, nor is `\pi` or
 `e` if the gold is exact, because it cancels.
 
@@ -56,30 +56,30 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     is_exact = gold[0] != "degree" and all(n[0] != "num" or n[2] is None for n in subtrees(gold))
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    preds = list(map(_value_side, children(pred) if pred[0] in _GROUP_KINDS else [pred]))
+    golds, preds = list(_items(gold)), list(_items(pred))
     is_complex = _I in subtrees(gold)  # which admits the polar form of the same number
     has_name = bool(symbols(gold)) and gold[0] != "rel"
     kinds = set().union(*map(_function_kinds, preds))
     if not (is_complex or has_name or kinds <= _function_kinds(gold)):
         return True
-    if not _is_plain(gold):
+    if not all(map(_is_plain_number, golds)):
         return False
     parts = [part for item in preds for part in subtrees(item)]
-    cancels = is_exact and not is_complex and (PI in parts or _E in parts)
-    return cancels or any(map(_is_unfinished, parts))
+    cancels = any(part in (PI, _E) or _combines_roots(part) for part in parts)
+    return (is_exact and not is_complex and cancels) or any(map(_is_unfinished, parts))
 
 
-def _is_plain(node: Node) -> bool:
-    """Whether a value is a plain number, or every part of a group is one or names a relation's side."""
+def _items(node: Node) -> Iterator[Node]:
+    r"""Yield the values of a group; of `12 \cdot 13 = 156` the finished side, else the last one."""
+    if node[:2] == ("rel", "=") and node[2][0] != "add":
+        sides = node[2:]
+        node = next(filter(is_simplified, reversed(sides)), sides[-1])
     if node[0] not in _GROUP_KINDS:
-        return _is_plain_number(node)
-    return all(_is_plain(part) or (node[0], part[0]) == ("rel", "sym") for part in children(node))
-
-
-def _value_side(item: Node) -> Node:
-    r"""Return the finished side of an equation (`12 \cdot 13 = 156`), else its last one."""
-    sides = item[2:] if item[:2] == ("rel", "=") else (item,)
-    return next(filter(is_simplified, sides), sides[-1])
+        yield node
+        return
+    for child in children(node):
+        if (node[0], child[0]) != ("rel", "sym"):
+            yield from _items(child)
 
 
 def _function_kinds(node: Node) -> set[str]:
@@ -117,14 +117,19 @@ def _numerator(node: Node) -> Node:
     return tops[0] if is_whole else node
 
 
+def _combines_roots(node: Node) -> bool:
+    """Whether a node is a sum or product with a root of a number in it."""
+    parts = [part for part in node[1:] if part != MINUS_ONE] if node[0] in ("add", "mul") else []
+    roots = (n for part in parts for n in subtrees(part) if n[:1] == ("fn",) and n[1] in _ROOTS)
+    return len(parts) > 1 and not all(map(symbols, roots))
+
+
 def _is_unfinished(node: Node) -> bool:
     match node[0]:
         case "fn":
             return node[1] in _ROOTS and node[2][0] == "add" and exact_value(node[2]) is not None
         case "add":
-            values = list(filter(_is_rational, node[1:]))
-            has_arithmetic = len(values) > 1 and not all(map(_is_numeral, values))
-            return has_arithmetic or sum(_I in subtrees(part) for part in node[1:]) > 1
+            return sum(_I in subtrees(part) for part in node[1:]) > 1
         case "mul":
             return _is_unfinished_product(node)
         case "pow":  # a power of a sum, of i, of a decimal
@@ -136,48 +141,24 @@ def _is_unfinished(node: Node) -> bool:
 
 def _is_unfinished_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
-    if _numerator(node) is not node:
+    if len(factors) < 2 or _numerator(node) is not node:
         return False
-    bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
-    if len(factors) > 1 and _I in subtrees(node) and any(base[0] == "add" for base in bases):
+    if _I in subtrees(node) and any(_base(factor)[0] == "add" for factor in factors):
         return True
-    values = sum(map(_is_rational, factors))
-    if values < 2 or (
-        values == 2 and any(re.fullmatch("10+", str(base[1])) for base in bases if base[0] == "num")
-    ):
-        return False
-    is_factorization = len({base[1] for base in bases if _is_prime(base)}) == len(factors) and any(
-        factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors
-    )  # 2^4 \cdot 3
-    return not (is_factorization or (values == 2 and _is_fraction(factors)))
+    rationals = [f for f in factors if exact_value(f[1] if f[0] == "pow" else f) is not None]
+    bases = [_base(factor) for factor in rationals]
+    numbers = [int(n[1]) for n in bases if n[0] == "num" and n[1].denominator == 1]
+    has_power = any(f[0] == "pow" and (f[2] != MINUS_ONE or f[1][0] == "pow") for f in rationals)
+    if len(rationals) == 2:
+        if any(re.fullmatch("10+", str(number)) for number in numbers):
+            return False
+        has_power |= "pow" in (rationals[0][0], rationals[1][0])  # a fraction
+    are_coprime = len(numbers) == len(bases) and math.lcm(*numbers) == abs(math.prod(numbers))
+    return len(rationals) > 1 and not (has_power and are_coprime)
 
 
-def _is_numeral(node: Node) -> bool:
-    if node[0] == "mul":
-        return all(map(_is_numeral, node[1:])) and not _is_unfinished_product(node)
-    return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
-
-
-def _is_prime(node: Node) -> bool:
-    if node[0] != "num" or node[1].denominator != 1 or not 1 < node[1] < 10_000:
-        return False
-    return all(node[1] % d for d in range(2, math.isqrt(int(node[1])) + 1))
-
-
-def _is_rational(node: Node) -> bool:
-    return exact_value(node[1] if node[0] == "pow" and node[2] == MINUS_ONE else node) is not None
-
-
-def _is_fraction(factors: list[Node]) -> bool:
-    r"""Whether two factors are a fraction in lowest terms, as in `\frac{2^{10}}{3}`."""
-    tops = [f for f in factors if f[0] in ("num", "pow") and f[-1] != MINUS_ONE]
-    bottoms = [f for f in factors if f[0] == "pow" and f[2] == MINUS_ONE]
-    if len(tops) != 1 or len(bottoms) != 1:
-        return False
-    top, bottom = exact_value(tops[0]), exact_value(bottoms[0])
-    if top is None or bottom is None or top.denominator != 1 or bottom.numerator != 1:
-        return False
-    return math.gcd(top.numerator, bottom.denominator) == 1
+def _base(factor: Node) -> Node:
+    return _base(factor[1]) if factor[0] == "pow" else factor
 
 
 # --- formulas of the question

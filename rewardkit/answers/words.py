@@ -7,6 +7,7 @@ same date, and by a sentence whose other words have no content or are the questi
 import re
 from collections.abc import Iterator
 
+from rewardkit.answers.denial import is_doubted
 from rewardkit.answers.open_answers.golds import Date, dates_in
 from rewardkit.answers.open_answers.words import stem
 from rewardkit.answers.open_answers.words import words as open_words
@@ -56,14 +57,17 @@ _TRUTH = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _DENIAL = re.compile(r"\b(?:no|not|never|cannot|fails?|false)\b|n['’]t\b|[不没非无]", re.IGNORECASE)
-#: Words that turn, restrict or doubt a statement, or join another one.
+#: Words that, besides those of `doubt`, turn or restrict a statement, or join another one.
 _TURN = re.compile(
-    r"\b(?:yes|or|but|however|although|though|yet|wait|actually|maybe|perhaps|possibly|probably|likely|might"
-    r"|could|may|would|if|when|for|unless|except|only|some|sometimes|almost|nearly|partly|than|either|both"
-    r"|depends|depending|wrong|incorrect|otherwise|guess|assum\w+|suppos\w+|hardly)\b|[?？/]"
-    r"|或|但|而|且|又|除|只|既|可能|也许|大概|如果|不过|其实|至少|至多|最多|超过",
+    r"\b(?:yes|or|but|however|although|though|yet|wait|actually|probably|likely|would|when|for|except|only|some"
+    r"|sometimes|almost|nearly|partly|than|both|depends|depending|wrong|incorrect|otherwise|hardly)\b|[?？/]"
+    r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过",
     re.IGNORECASE,
 )
+
+
+def _turns(clause: str) -> bool:
+    return bool(_TURN.search(clause) or is_doubted(clause))
 
 
 def _stated_truth(text: str) -> bool | None:
@@ -72,7 +76,7 @@ def _stated_truth(text: str) -> bool | None:
     A reason may have any words; any other clause of a `no` must deny and that of a `yes` must not.
     """
     match = _TRUTH.fullmatch(text)
-    if match is None or _TURN.search(match["reason"] or match["clause"] or ""):
+    if match is None or _turns(match["reason"] or match["clause"] or ""):
         return None
     truth = _TRUTH_VALUES[match["word"].casefold()]
     is_consistent = not match["clause"] or truth != bool(_DENIAL.search(match["clause"]))
@@ -118,6 +122,12 @@ _MODIFIERS = split_words(
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z$\\(])")
 
 
+def _denies(rest: str) -> bool:
+    return bool(
+        _turns(rest) or _DENIAL.search(rest) or re.search(r"\b(?:and|neither|n?or|none)\b", rest)
+    )
+
+
 def _states_in_english(pred: str, gold: str, question: str) -> bool:
     p, g = (_content_words(text) for text in (pred, gold))
     starts = [i for i in range(len(p) - len(g) + 1) if p[i : i + len(g)] == g]
@@ -126,7 +136,7 @@ def _states_in_english(pred: str, gold: str, question: str) -> bool:
     before, after = p[: starts[0]], p[starts[0] + len(g) :]
     rest = [*before, *after]
     has_adverb = any(word.endswith("ly") for word in rest)
-    if not rest or has_adverb or _is_turned(" ".join(rest)):
+    if not rest or has_adverb or _denies(" ".join(rest)):
         return not rest
     # a word right before the gold's is its subject (`the series converges`), or changes it
     is_changed = before and f"{before[-1]} {g[0]}" in pred.casefold() and g[-1][-1:] != "s"
@@ -135,14 +145,6 @@ def _states_in_english(pred: str, gold: str, question: str) -> bool:
 
 #: Signs of a formula, which an answer in words does not hold.
 _FORMULA_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
-
-
-def _is_turned(text: str) -> bool:
-    return bool(
-        _TURN.search(text)
-        or _DENIAL.search(text)
-        or re.search(r"\b(?:and|neither|nor|none)\b", text)
-    )
 
 
 def _content_words(text: str) -> list[str]:
@@ -181,7 +183,7 @@ _CHINESE_ADJECTIVE = re.compile("(?:充分|必要|绝对|条件|严格|局部|[�
 
 def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
     before, _, after = pred.replace(" ", "").partition(gold)
-    if gold not in pred or not _CHINESE_END.fullmatch(after) or _is_turned(before):
+    if gold not in pred or not _CHINESE_END.fullmatch(after) or _denies(before):
         return False
     if not (rest := _CHINESE_LEAD.sub("", before)):
         return True

@@ -55,14 +55,12 @@ def test_an_operator_that_is_not_evaluated_has_no_value(name):
 
 @every(
     ("text", "expected"),
-    [(r"\sqrt{16}", 4), (r"\sqrt{\frac{4}{9}}", Fraction(2, 3)), (r"\sqrt[3]{27}", 3), (r"\sqrt[3]{-27}", -3),
-     (r"\sqrt[3]{\frac{8}{27}}", Fraction(2, 3)), (r"\sqrt[3]{10^{15}}", 10**5), ("2^{-3}", Fraction(1, 8)),
+    [("2^{-3}", Fraction(1, 8)), (r"\sqrt{16}", None),
      ("0^2", 0), ("2^{4096}", 2**4096), (r"2^{4000} \cdot 2^{4000} \cdot 2^{190}", 2**8190),
-     (r"\sqrt{2}", None), (r"\sqrt{-4}", None), (r"\sqrt[3]{2}", None), (r"\sqrt[5]{32}", None),
-     (r"\sqrt[3]{10^{15}+1}", None), (r"\sqrt[3]{10^{18}}", None), ("2^{4097}", None), ("2^{1/2}", None),
+     ("2^{4097}", None), ("2^{1/2}", None),
      ("0^0", None), ("0^{-1}", None), (r"2^{4000} \cdot 2^{4000} \cdot 2^{191}", None), (r"\sin 4", None)],
 )  # fmt: skip
-def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
+def test_arithmetic_is_exact_up_to_its_limits(text, expected):
     assert exact_value(read(text)) == expected
 
 

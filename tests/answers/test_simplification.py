@@ -42,6 +42,7 @@ def test_an_answer_that_leaves_arithmetic_is_wrong(answer, gold, right):
         (r"2(\cos 60^\circ + i\sin 60^\circ)", r"1+\sqrt{3}i", True), (r"\frac{5+14i}{2+3i}", "4+i", False), ("(1+i)^4", "-4", False), ("(1+i)^3", "-2+2i", False), ("(2+i)(3-i)", "7+i", False), ("(2+i)+(3-i)", "5", False),
         ("i^2", "-1", False), (r"\frac{1+3i}{2}", r"\frac12+\frac32i", True), ("3(2+i)", "6+3i", False), (r"\gcd(4,6)=2, \text{lcm}(4,6)=12", "2,12", True), (r"\frac{1}{1+1}", r"\frac12", False), (r"\frac{1}{1+1}", "0.5", False),
         (r"\frac{3}{1.5}", "2", False),
+        (r"9\cdot 2^4", "144", True), (r"6\cdot 2^4", "96", False), (r"\frac{3^4}{2}", "40.5", True), (r"\frac{3^4}{6}", "13.5", False), (r"3\cdot\sqrt{16}", "12", False), (r"\sqrt{16}+1", "5", False), (r"1+\sqrt{2}", "2.414", True), (r"\frac{\sqrt{16}}{2}", "2", False),
     ],
 )  # fmt: skip
 def test_the_form_of_the_gold_decides_what_is_a_finished_form(answer, gold, right):
