@@ -132,7 +132,8 @@ _NOT_THE_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _NO_DOUBT = re.compile(
-    r"(?:no|without(?: a| any)?|beyond) doubt|not only|most (?:likely|probable)|不难", re.IGNORECASE
+    r"(?:no|without(?: a| any)?|beyond) doubt|\b(?:I|we) (?:believe|think)\b|not only|most (?:likely|probable)|不难",
+    re.IGNORECASE,
 )
 #: Words right before a statement that keep it from counting.
 _DOUBT_BEFORE = re.compile(
@@ -228,7 +229,7 @@ def _is_last_box_denied(response: str) -> bool:
         return False
     return bool(
         is_box_denied(before, after)
-        or _DOUBT_BEFORE.search(before.rstrip(" $"))
+        or _DOUBT_BEFORE.search(before[-MAX_GAP:].rstrip(" $"))
         or _ALTERNATIVE.match(strip_markup(after[:MAX_GAP]))
     )
 
@@ -245,7 +246,7 @@ def _read_words(
     text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> tuple[str, Letters]:
     """Return the text and the letters of the choice that a text without markup states in words."""
-    text = _COURTESY.sub("", text).rstrip()
+    text = text[:-SENTENCE_CHARS] + _COURTESY.sub("", text[-SENTENCE_CHARS:]).rstrip()
     line = text.rpartition("\n")[2][-MAX_LINE:].strip()
     is_bare = line.isupper() and strip_lead_words(line) == line
     if is_bare and (letters := read_letter_list(line, legal)) is not None:
@@ -387,16 +388,15 @@ def _last_clause(text: str) -> str:
 
 def _is_in_doubt(before: str, head: str) -> bool:
     """Return whether the words before letters, of which `head` states them, keep them from counting."""
-    before = _NO_DOUBT.sub("", before)
-    clause = _last_clause(before) + _NO_DOUBT.sub("", head)
-    part = clause.rpartition(",")[2]
+    before, head = _NO_DOUBT.sub("", before), _NO_DOUBT.sub("", head)
+    clause = _last_clause(before)
+    part = clause.rpartition(",")[2] if "," not in head else ""
     return bool(
-        _DOUBT_BEFORE.search(before)
-        or is_doubted(f"{_last_clause(before).rpartition(',')[2]} answer")
-        or _CONDITION.search(clause)
-        or is_doubted(part)
-        or DENIAL.search(part)
-        or _NOT_THE_ANSWER.search(part)
+        _DOUBT_BEFORE.search(before[-MAX_GAP:])
+        or _CONDITION.search(clause + head)
+        or DENIAL.search(part + head)
+        or _NOT_THE_ANSWER.search(part + head)
+        or is_doubted(f"{part} answer {head}")
     )
 
 

@@ -172,7 +172,7 @@ def choice_of(options, response):
             # the first line
             "C\n\nThe rows have six each.", "C. 18\n\nExplanation: every row has six.", "B and A are too small. The answer is C.",
             # a conclusion after what is denied, supposed or doubted
-            "It is not A, so the answer is C.", "Since it is neither A nor B, the answer is C.", "There is no doubt that the answer is C.", "If a row has six, three rows have 18, therefore the answer is C.", "The most likely answer is C.",
+            "It is not A, so the answer is C.", "Since it is neither A nor B, the answer is C.", "There is no doubt that the answer is C.", "I believe the correct answer is C.", "If a row has six, three rows have 18, therefore the answer is C.", "The most likely answer is C.",
             "The answer is C. If you count again you will see 18.", "At first I thought of A, but the correct answer is C.", r"It cannot be A, so \boxed{C}", r"The answer is not A but \boxed{C}.",
         ]),
         *((COLORS, text, "D") for text in ["The color cannot be determined (D).", "The answer is (D) cannot be determined."]),
