@@ -10,10 +10,20 @@ import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice, pairwise, permutations
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
-from rewardkit.answers.parsing.tree import PI, Node, add, mul, neg, substitute, subtrees, symbols
+from rewardkit.answers.parsing.tree import (
+    PI,
+    Node,
+    add,
+    mul,
+    neg,
+    num,
+    substitute,
+    subtrees,
+    symbols,
+)
 from rewardkit.answers.relations import (
     NoRegionError,
     equation_value,
@@ -29,8 +39,7 @@ from rewardkit.answers.scalar import (
     canonical_text,
     charge_steps,
     evaluate_digits,
-    evaluate_double,
-    sample_points,
+    value_equal,
 )
 from rewardkit.answers.simplification import question_formulas
 from rewardkit.answers.type_rules import normal_form, same_answer, value_type
@@ -181,21 +190,10 @@ def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     ]
     if [len(names) for names in constants] != [1, 1] or not constants[1] <= free:
         return False
-    difference = add(p, neg(g))
-    charge_steps(difference, times=4 * PRECISE_STEPS)
-    zeros = dict.fromkeys(set.union(*constants), 0.0)
-    points = (point | zeros for point in sample_points(difference))
-    values = list(islice(_real_values(difference, points), 4))
-    return len(values) > 2 and all(abs(value - values[0]) < 1e-30 for value in values[1:])
-
-
-def _real_values(node: Node, points: Iterator[dict[str, float]]) -> Iterator[complex]:
-    for point in points:
-        try:
-            evaluate_double(node, point, real=True)
-            yield evaluate_digits(node, point)
-        except UndefinedError:
-            continue
+    zeros = dict.fromkeys((("sym", name) for name in set.union(*constants)), num(0))
+    difference = substitute(add(p, neg(g)), zeros)
+    elsewhere = {("sym", name): ("sym", f"{name}'") for name in symbols(difference)}
+    return value_equal(difference, substitute(difference, elsewhere))
 
 
 # --- progressions

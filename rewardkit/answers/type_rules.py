@@ -262,11 +262,9 @@ def _equals_only_item(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _point_equals_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
     """`M(0, -2)` equals the point `(0, -2)`."""
-    if ("sym", "R") in (pred, gold):
-        return bool(same_region(pred, gold))
     point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
     if point[0] != "fn" or not point[1][:1].isupper():
-        return False
+        return bool(same_region(pred, gold))  # the reals
     return _equal_in_order(("tuple", *point[2:]), other, policy)
 
 
@@ -316,37 +314,29 @@ def _has_conditions(pred: Node, gold: Node) -> bool:
 
 
 def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    if (is_same := same_region(pred, gold)) is not None:
-        return is_same
-    if pred[0] != gold[0] or value_type(pred) != "region":
-        return False
-    if pred[0] == "interval":
-        return pred[3:] == gold[3:] and _equal_in_order(pred[:3], gold[:3], policy)
-    equal = _equal_in_order if pred[0] == "minus" else _equal_in_any_order
-    return equal(pred, gold, policy)
-
-
-def _members_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    r"""`x \in S` equals S, whatever its members are."""
+    r"""Compare sets of reals; `x \in S` equals S, and `a < b < c` the list of its sides."""
     p, g = (node[3] if node[:2] == ("rel", "in") else node for node in (pred, gold))
     if (p, g) != (pred, gold):
-        return same_answer(p, g, policy)
+        is_set = p[0] == "sym" or value_type(p) != "value"
+        return is_set and same_answer(p, g, policy)
     chain, items = (p, g) if p[0] == "rel" else (g, p)
-    if items[0] in ("list", "tuple") and chain[1] in _orders(len(items) - 2):  # a < b < c
+    if items[0] in ("list", "tuple") and chain[1] in _orders(len(items) - 2):
         return _equal_in_order(("tuple", *chain[2:]), ("tuple", *items[1:]), policy)
-    if gold[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
-        values = [side for side in gold[2:] if side[0] == "fn" and is_function_name(side[1])]
-        gold = substitute(gold, dict.fromkeys(values, ("sym", "value")))
-    return bool(same_region(pred, gold))
+    if g[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
+        values = [side for side in g[2:] if side[0] == "fn" and is_function_name(side[1])]
+        g = substitute(g, dict.fromkeys(values, ("sym", "value")))
+    if (is_same := same_region(p, g)) is not None:
+        return is_same
+    if p[0] != g[0] or value_type(p) != "region":
+        return False
+    if p[0] == "interval":
+        return p[3:] == g[3:] and _equal_in_order(p[:3], g[:3], policy)
+    return (_equal_in_order if p[0] == "minus" else _equal_in_any_order)(p, g, policy)
 
 
 def _orders(signs: int) -> tuple[str, ...]:
     """Return the operators of a chain that puts more than two values in an order."""
     return tuple(" ".join([sign] * signs) for sign in "<>") if signs > 1 else ()
-
-
-def _is_all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
-    return ("sym", "R") in (pred, gold) and _members_equal(pred, gold, policy)
 
 
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -424,8 +414,7 @@ _RULES = {
     **_both_ways(_equals_only_item, "list", _COMMON_TYPES),
     **_both_ways(_equals_only_item, "set", "value quantity equation ratio text tuple"),
     **_both_ways(_equation_equals_value, "equation", _EQUATION_VALUES),
-    **_both_ways(_members_equal, "relation", "set list tuple region"),
-    **_both_ways(_is_all_reals, "relation", "value"),
+    **_both_ways(_regions_equal, "relation", "set list tuple region value"),
     **_both_ways(_regions_equal, "region", "region tuple set list value"),
     **_both_ways(
         _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"
@@ -567,43 +556,40 @@ def _unit_vectors_to_tuple(node: Node) -> Node:
 # --- matrices
 
 
-def _tuple_to_row(node: Node) -> Node:
-    if node[0] == "tuple":
-        return ("matrix", ("row", *node[1:]))
-    return ("mul", *map(_tuple_to_row, node[1:])) if node[0] == "mul" else node
-
-
 def _evaluate_matrices(node: Node) -> Node:
-    if node[0] not in ("add", "mul"):
-        return node
-    rows = (node[0], *map(_tuple_to_row, node[1:]))
-    if rows != node:
-        total = _evaluate_matrices(rows)
-        return ("tuple", *total[1][1:]) if total[0] == "matrix" and len(total) == 2 else node
+    """Return a sum of tuples or matrices of one shape, a multiple of one, or a product of matrices."""
     if node[0] == "add":
-        node = ("add", *map(_evaluate_matrices, node[1:]))
-        return reduce(_add, node[1:]) if all(part[0] == "matrix" for part in node[1:]) else node
-    matrices = sum(part[0] == "matrix" for part in node[1:])
-    return reduce(_multiply, node[1:]) if 0 < matrices <= MAX_FACTORS else node
-
-
-def _add(a: Node, b: Node) -> Node:
-    if len(a) < 2 or [*map(len, a[1:])] != [*map(len, b[1:])]:
-        return ("add", a, b)
-    rows = (("row", *map(add, p[1:], q[1:])) for p, q in zip(a[1:], b[1:], strict=True))
-    return ("matrix", *rows)
+        parts = list(map(_evaluate_matrices, node[1:]))
+        if len(set(map(_shape, parts))) == 1 and parts[0][0] in _GRIDS:
+            return _by_entry(add, *parts)
+    if node[0] == "mul" and 0 < sum(part[0] in _GRIDS for part in node[1:]) <= MAX_FACTORS:
+        return reduce(_multiply, node[1:])
+    return node
 
 
 def _multiply(a: Node, b: Node) -> Node:
-    if "matrix" not in (a[0], b[0]):
-        return mul(a, b)
-    if a[0] != b[0]:
-        factor, matrix = (b, a) if a[0] == "matrix" else (a, b)
-        rows = (("row", *(mul(factor, cell) for cell in row[1:])) for row in matrix[1:])
-        return ("matrix", *rows)
-    if len(a) == 1 or len(b) == 1 or len(a[1]) != len(b):
+    if a[0] not in _GRIDS or b[0] not in _GRIDS:
+        factor, grid = (b, a) if a[0] in _GRIDS else (a, b)
+        is_grid = grid[0] in _GRIDS
+        return _by_entry(lambda entry: mul(factor, entry), grid) if is_grid else mul(a, b)
+    columns = list(zip(*(row[1:] for row in b[1:] if b[0] == "matrix"), strict=False))
+    if a[0] != "matrix" or {len(row) - 1 for row in a[1:]} != set(map(len, columns)):
         return ("mul", a, b)
-    columns = list(zip(*(row[1:] for row in b[1:]), strict=False))
     charge_steps(a, b, times=len(columns))
     rows = (("row", *(add(*map(mul, row[1:], column)) for column in columns)) for row in a[1:])
     return ("matrix", *rows)
+
+
+_GRIDS = ("tuple", "matrix")
+
+
+def _shape(node: Node) -> tuple[object, ...]:
+    return (node[0], len(node), *(len(row) for row in node[1:] if node[0] == "matrix"))
+
+
+def _by_entry(function: Callable[..., Node], *grids: Node) -> Node:
+    """Return the tuple or matrix of a function's values for the entries of grids of one shape."""
+    parts = zip(*(grid[1:] for grid in grids), strict=True)
+    if grids[0][0] == "matrix":
+        return ("matrix", *(_by_entry(function, *rows) for rows in parts))
+    return (grids[0][0], *(function(*entries) for entries in parts))
