@@ -286,9 +286,13 @@ def _parse_parts(tokens: Sequence[Token]) -> Node | None:
     return ("list", *(("rel", "=", ("sym", f"part {i}"), part) for i, part in enumerate(ordered)))
 
 
-_STATEMENT = r"(?:[①-⑳]|[(（]\d\d?[)）]|(?<!\d)\d\d?(?!\d))"
-_STATEMENT_JOINT = r"(?:[\s,，、;；$和与及{}]|and|\\text)*"
-_STATEMENTS = re.compile(rf"{_STATEMENT_JOINT}(?:{_STATEMENT}{_STATEMENT_JOINT}){{1,20}}")
+_CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
+_NUMBERS = rf"[{_CIRCLED}]|[(（]\d\d?[)）]|(?<!\d)\d\d?(?!\d)"
+_JOINT = r"(?:[\s,，、;；$和与及{}]|and|\\text)*"
+_STATEMENTS = re.compile(rf"{_JOINT}(?:(?:{_NUMBERS}){_JOINT}){{1,20}}")
+_MARKED_STATEMENTS = re.compile(
+    rf"{_JOINT}(?:(?:[{_CIRCLED}]{_JOINT})+|(?:[(（]\d\d?[)）]{_JOINT}){{2,}})"
+)
 
 
 def _same_statements(pred: str, gold: str) -> bool | None:
@@ -296,15 +300,16 @@ def _same_statements(pred: str, gold: str) -> bool | None:
 
     A gold whose numbers do not ascend is an order.
     """
-    if len(pred) + len(gold) > MAX_DIGITS or not all(map(_STATEMENTS.fullmatch, (pred, gold))):
+    are_short = len(pred) + len(gold) < MAX_DIGITS
+    if not are_short or not any(map(_MARKED_STATEMENTS.fullmatch, (pred, gold))):
         return None
-    p, g = (re.findall(_STATEMENT, side) for side in (pred, gold))
-    if not any(side[0] in _CIRCLED or (len(side) > 1 and side[0][0] in "(（") for side in (p, g)):
+    if not all(map(_STATEMENTS.fullmatch, (pred, gold))):
         return None
     own, other = (
-        [_CIRCLED.find(mark) + 1 or int(mark.strip("()（）")) for mark in side] for side in (p, g)
+        [
+            _CIRCLED.find(mark) + 1 or int(mark.strip("()（）"))
+            for mark in re.findall(_NUMBERS, side)
+        ]
+        for side in (pred, gold)
     )
     return (sorted(own) if other == sorted(other) else own) == other
-
-
-_CIRCLED = "".join(map(chr, range(ord("①"), ord("⑳") + 1)))

@@ -1204,11 +1204,21 @@ def _repeating_decimal(before: str, period: str) -> Node:
     return num(Fraction(before + "0" if before.endswith(".") else before) + tail)
 
 
+#: A derivative by one name, of any order.
+_DERIVATIVE = re.compile(r"d(?:\^(\d))?([a-z])/d([a-z])(?:\^\1)?")
+_PARTIAL_DERIVATIVE = re.compile(r"\\partial([A-Za-z])/\\partial([a-z])")
+
+
 def _derivative(text: str) -> Node:
-    """Return the name of a derivative: `dy/dx` is `y'`, and `df/dx` is `f'(x)`."""
-    if text[0] == "d" and len(text) == 5 and text[1] in "fgh":
-        return fn(f"{text[1]}'", ("sym", text[4]))
-    return ("sym", "y'" if text == "dy/dx" else text)
+    r"""Return the name of a derivative: `dy/dx` is `y'`, `d^2f/dx^2` is `f''(x)`, a partial one `f_x`."""
+    if match := _DERIVATIVE.fullmatch(text):
+        order, name, variable = match.groups()
+        label = name + "'" * int(order or 1)
+        if name in "fgh":
+            return fn(label, ("sym", variable))
+        if name + variable == "yx":
+            return ("sym", label)
+    return ("sym", _PARTIAL_DERIVATIVE.sub(r"\1_\2", text))
 
 
 def _leading_name(node: Node) -> str:
