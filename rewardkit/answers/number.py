@@ -133,6 +133,7 @@ def _is_first_number_stated(before: str, between: str) -> bool:
         and words.isdisjoint(_JOINING_WORDS)
         and not _JOINS.search(between)
         and not _RANGE.match(between)
+        and between.lstrip()[:1] not in (",", ";", "，", "；")
     )
 
 

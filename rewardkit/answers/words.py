@@ -30,8 +30,9 @@ def same_words(pred: str, gold: str, question: str) -> bool:
     if max(len(pred), len(gold)) > MAX_CHARS:
         return False
     p, g = _plain(pred), _plain(gold)
-    if (truth := _TRUTH_VALUES.get(g.casefold())) is not None:
-        return _stated_truth(p) == truth
+    if (truth := _truth_value(g)) is not None:
+        are_names = p.isascii() and len(p) == len(g) == 1  # another letter is another name
+        return not are_names and _stated_truth(p) == truth
     if date := _date(g):
         return _date(p) == date
     if not _WORDS.fullmatch(g):
@@ -47,8 +48,8 @@ def _plain(text: str) -> str:
 # --- truth values
 
 _TRUTH_VALUES = {
-    **dict.fromkeys("yes y true t 是 是的 对 正确 √ ✓".split(), True),
-    **dict.fromkeys("no n false f 否 错 错误 不是 不对 不正确 × ✗".split(), False),
+    **dict.fromkeys("yes Y true T 是 是的 对 正确 √ ✓".split(), True),
+    **dict.fromkeys("no N false F 否 错 错误 不是 不对 不正确 × ✗".split(), False),
 }
 _TRUTH = re.compile(
     r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])"
@@ -56,7 +57,9 @@ _TRUTH = re.compile(
     r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?",
     re.DOTALL | re.IGNORECASE,
 )
-_DENIAL = re.compile(r"\b(?:no|not|never|cannot|fails?|false)\b|n['’]t\b|[不没非无]", re.IGNORECASE)
+_DENIAL = re.compile(
+    r"\b(?:no|not|never|cannot|fails?|false)\b|n['’]t\b|[不没非无比]", re.IGNORECASE
+)
 #: Words that, besides those of `doubt`, turn or restrict a statement, or join another one.
 _TURN = re.compile(
     r"\b(?:yes|or|but|however|although|though|yet|wait|actually|probably|likely|would|when|for|except|only|some"
@@ -64,6 +67,10 @@ _TURN = re.compile(
     r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过",
     re.IGNORECASE,
 )
+
+
+def _truth_value(word: str) -> bool | None:
+    return _TRUTH_VALUES.get(word if len(word) == 1 else word.casefold())
 
 
 def _turns(clause: str) -> bool:
@@ -78,8 +85,8 @@ def _stated_truth(text: str) -> bool | None:
     match = _TRUTH.fullmatch(text)
     if match is None or _turns(match["reason"] or match["clause"] or ""):
         return None
-    truth = _TRUTH_VALUES[match["word"].casefold()]
-    is_consistent = not match["clause"] or truth != bool(_DENIAL.search(match["clause"]))
+    truth = _truth_value(match["word"])
+    is_consistent = not match["clause"] or truth is not bool(_DENIAL.search(match["clause"]))
     return truth if is_consistent else None
 
 
@@ -109,10 +116,10 @@ def _date(text: str) -> Date | None:
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 #: Words without content of their own, and the kinds of thing that a gold may name beside its value.
 _EMPTY_WORDS = split_words(
-    "a an the it it's is was are were be this that these those he she they there we i so therefore thus hence then"
+    "a an the any it it's is was are were be this that these those he she they there we i so therefore thus hence then"
     " answer must get have on in at my our final correct"
 )
-_KIND_WORDS = split_words("any number numbers integer integers solution solutions value values")
+_KIND_WORDS = split_words("number numbers solution solutions value values")
 #: Words that say nothing without the kind after them.
 _COUNTS = split_words("no not all every each many more some one two three both other")
 #: Words with which a question asks for something that no part of the question says.
@@ -178,7 +185,9 @@ _CHINESE_LEAD = re.compile(
 )
 _CHINESE_END = re.compile("(?:同学|条件|数|函数|三角形|的|。)?")
 #: Words that make another one of the words after them, as in 充分必要 and 正相关.
-_CHINESE_ADJECTIVE = re.compile("(?:充分|必要|绝对|条件|严格|局部|[正负左右真假])$")
+_CHINESE_ADJECTIVE = re.compile(
+    "(?:充分|必要|绝对|条件|严格|局部|等[腰边]|[锐直钝]角|[正负左右真假])$"
+)
 
 
 def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
@@ -188,7 +197,8 @@ def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
     if not (rest := _CHINESE_LEAD.sub("", before)):
         return True
     asked = re.sub(r"[\s$]", "", question)
-    is_other = len(rest) == 1 or rest in re.split("[或、，,“”]|还是", asked)
+    is_other = len(rest) == 1 or rest in re.split("[或、，,“”/（）]|还是", asked)
+    is_other |= len(gold) == 1 and before[-1] not in "是为"  # 乙胜甲
     return rest in asked and not is_other and not _CHINESE_ADJECTIVE.search(rest)
 
 
@@ -217,8 +227,9 @@ def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
 _TEXT = r"(?:\\(?:text|mathrm|mbox)\s{0,3}\{|\\[ ,;]|\\q?quad|[\s$~])"
 #: Where a value is taken on, why it holds, and how it is meant.
 _REMARK = (
-    r"(?:(?:attained|achieved|reached|obtained|occur(?:s|ring)|(?:with )?equality|since|because|exact(?:ly)?|final"
-    r"|square units|the only)\b|at\b[^=]{1,20}=|当且仅当|当[^()（）]{1,20}时|此时|因为)[^()（）]{0,100}"
+    r"(?:(?:(?:attained|achieved|reached|occur(?:s|ring)|(?:with )?equality)\b|at\b[^=]{1,20}=|当且仅当"
+    r"|当[^()（）]{1,20}时|此时)[^()（）]{0,100}|(?:(?:since|because)\b|因为)[^()（）=]{0,100}"
+    r"|(?:exact|final|square units|the only)(?: [a-z]{1,20})?)"
 )
 _REMARK_AFTER = re.compile(
     rf"{_TEXT}{{0,5}}(?:[(（]{_TEXT}{{0,5}}{_REMARK}[)）]|(?:[,，;；]|(?<=\s)(?=at\s)){_TEXT}{{0,5}}{_REMARK})[\s.。$}}]{{0,5}}$"

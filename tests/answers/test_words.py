@@ -53,6 +53,11 @@ from tests.tables import every
         ("甲同学", "甲", "哪位同学的成绩最好？"),
         ("必要不充分条件", "必要不充分", "p是q的什么条件？"),
         ("该方程无实数根", "无实数根", "判断方程根的情况"),
+        ("N", "No", ""),
+        ("T", "True", ""),
+        ("rational", "rational numbers", ""),
+        ("获胜的是甲", "甲", "获胜的是谁？"),
+        ("No, because the limits differ", "False", ""),
     ],
 )  # fmt: skip
 def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
@@ -128,6 +133,18 @@ def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
         ("Bob", "Alice", "Who wins?"),
         ("The winner is not Alice", "Alice", "Who is the winner?"),
         ("该方程有实数根", "无实数根", "判断方程根的情况"),
+        ("t", "y", ""),
+        ("n", "N", ""),
+        ("f", "No", ""),
+        ("F", "N", ""),
+        ("y", "True", ""),
+        ("positive", "positive integers", ""),
+        ("positive numbers", "positive integers", ""),
+        ("odd numbers", "even numbers", ""),
+        ("乙胜甲", "甲", "乙胜甲的概率大吗？谁胜？"),
+        ("等腰直角三角形", "直角三角形", "它是等腰三角形还是直角三角形？"),
+        ("正数", "数", "正数还是负数？"),
+        ("No, the limits agree", "No", ""),
     ],
 )  # fmt: skip
 def test_another_statement_around_the_same_words_is_wrong(answer, gold, question):
@@ -177,7 +194,7 @@ def test_the_question_says_in_which_scale_an_answer_counts(answer, gold, questio
         ("the numbers 12 and 13", "12", False), ("函数f(x)=x^2", "x^2", True), ("点(1,2)", "(1,2)", True), ("区间(0,1)", "(0,1)", True), ("12 (attained at x=3, but 13 is larger)", "12", False),
         ("12 (attained at x=3; not the maximum)", "12", False), ("5 at x=3, 7 at x=4", "5", False), ("5 at x=3, 7 at x=4", "7", False), ("12 (obtained by mistake, wrong)", "12", False), (r"\text{12 (attained at } x=3\text{)}", "12", True),
         ("$12$ (attained at $x=3$)", "12", True), (r"\frac{1}{2}\text{, attained at }x=1", r"\frac12", True), ("12（此时x=3）", "12", True), ("12（或13）", "12", False), ("12（舍去）", "12", False), ("点(2,1)", "(1,2)", False),
-        ("区间(0,1)", "[0,1]", False),
+        ("区间(0,1)", "[0,1]", False), ("12, final 13", "12", False), ("12, exactly 13 less", "12", False), ("12 (the only 13)", "13", False), ("12, because the sum is fixed", "12", True),
     ],
 )  # fmt: skip
 def test_words_around_a_value_count_only_if_they_say_more(answer, gold, right):
