@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.open_answers import matching, verdict
+from rewardkit.answers.open_answers import matching, rivals
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import MAX_ANSWER_WORDS, MAX_GOLD_WORDS, Outcome, judge
@@ -60,7 +60,6 @@ def right(answer, gold, question=""):
         ("one thousand and one nights", "1001 nights", ""), ("15/04/1912", "15 April 1912", WHEN),
         ("18 or older", "18", "At what age may one enter?"),
         ("a butterfly", "butterflies", "What do caterpillars become?"),
-        ("imperial", "imperial rule", "What was its form of government?"),
         ("Anna Berg", "Berg", "Which Swedish painter made it?"),
         ("Anna Berg, who later lived in Rome", "Anna Berg", WHO),
         # a letter and a number are one word
@@ -142,7 +141,7 @@ def test_a_sentence_states_its_answer(answer, gold, question):
     [
         ("It was not Anna Berg.", "Anna Berg", WHO, Outcome.DENIED),
         ("It is not Anna Berg but Carl Lind.", "Anna Berg", WHO, Outcome.DENIED),
-        ("Carl Lind rather than Anna Berg painted it.", "Anna Berg", WHO, Outcome.DENIED),
+        ("Carl Lind rather than Anna Berg painted it.", "Anna Berg", WHO, Outcome.WRONG),
         ("Anna Berg is wrong.", "Anna Berg", WHO, Outcome.DENIED),
         ("no Anna Berg", "Anna Berg", WHO, Outcome.DENIED),
         ("It is made without iron.", "iron", "What is it made of?", Outcome.DENIED),
@@ -152,7 +151,7 @@ def test_a_sentence_states_its_answer(answer, gold, question):
         ("Some say it was Anna Berg, but it was Carl Lind.", "Anna Berg", WHO, Outcome.DENIED),
         ("Is it Anna Berg?", "Anna Berg", WHO, Outcome.DENIED),
         ("It is Anna Berg. No, wait, it is Carl Lind.", "Anna Berg", WHO, Outcome.DENIED),
-        ("There are painters such as Anna Berg.", "Anna Berg", WHO, Outcome.DENIED),
+        ("There are painters such as Tom Hale, Carl Lind and Anna Berg.", "Anna Berg", WHO, Outcome.GUESSES),
         ("Anna Berg or Carl Lind", "Anna Berg", WHO, Outcome.GUESSES),
         ("Either Carl Lind or Anna Berg painted it.", "Anna Berg", WHO, Outcome.GUESSES),
         ("either 1920 or 1921 or 1922", "1921", WHEN, Outcome.GUESSES),
@@ -255,7 +254,7 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
         calls += 1
         return is_same_word(word, gold)
 
-    monkeypatch.setattr(verdict, "is_same_word", counted)
+    monkeypatch.setattr(rivals, "is_same_word", counted)
     monkeypatch.setattr(matching, "is_same_word", counted)
     golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
     answer = " ".join(["bridge", "river"][k % 2] for k in range(155))

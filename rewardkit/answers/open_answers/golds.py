@@ -36,6 +36,14 @@ class Date(NamedTuple):
             return self.year == gold.year and all(a == b or not (a and b) for a, b in pairs)
         return self.month == gold.month and gold.day in (0, self.day)
 
+    def refines(self, other: "Date") -> bool:
+        """Whether a date is fuller than another one of the same year."""
+        return (
+            bool(other.year)
+            and self != other
+            and all(b in (0, a) for a, b in zip(self, other, strict=True))
+        )
+
 
 def dates_in(parts: tuple[Word, ...]) -> list[tuple[Date, tuple[int, int]]]:
     """Return the dates in words, each with the indices of its first word and after its last one."""
@@ -100,6 +108,7 @@ MAX_GOLD_CHARS = 400
 MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
+_ACRONYM = re.compile(r"\(([A-Z]{3,8})\)")
 _OR = re.compile(r"\sor\s|/|;\s")
 _APPOSITION = re.compile(r"(?:the|a|an|who|which|that|in|at|on|near|from|where)\s", re.IGNORECASE)
 #: A name before a clause: `Thomas Hobbes in his Leviathan`.
@@ -117,6 +126,7 @@ class Gold(NamedTuple):
         is_list: whether it has several parts, all of which are needed.
         is_name: whether it is written as the name of a person.
         is_head: whether it is the part before a comma, which counts only as a short answer.
+        is_coarse: whether another gold is a fuller date, which an answer may not contradict.
     """
 
     words: tuple[Word, ...]
@@ -124,6 +134,7 @@ class Gold(NamedTuple):
     is_list: bool
     is_name: bool
     is_head: bool = False
+    is_coarse: bool = False
 
 
 @lru_cache(maxsize=8192)
@@ -132,6 +143,7 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     text = " ".join(text[:MAX_GOLD_CHARS].split())
     outside = " ".join(_BRACKETS.sub(" ", text).split())
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
+    wordings += _ACRONYM.findall(text)
     if clause := _NAME_AND_CLAUSE.match(outside):
         wordings.append(clause[1])
     before, comma, after = outside.partition(",")
@@ -174,7 +186,8 @@ class QuestionFacts(NamedTuple):
     """A question.
 
     Attributes:
-        every: the forms of all its words.
+        words: its words.
+        every: the forms of all of them.
         forms: the forms of its words without function words: an answer that repeats them says nothing.
         stems: their stems.
         asks_person: whether it asks for a person.
@@ -182,6 +195,7 @@ class QuestionFacts(NamedTuple):
         is_choice: whether it offers a choice: `left or right`.
     """
 
+    words: tuple[Word, ...]
     every: frozenset[str]
     forms: frozenset[str]
     stems: frozenset[str]
@@ -197,8 +211,10 @@ class QuestionFacts(NamedTuple):
 @lru_cache(maxsize=1024)
 def read_question(text: str) -> QuestionFacts:
     """Return what a question tells; "" is a question without words."""
-    every = frozenset(word.form for word in words(text[:MAX_QUESTION_CHARS]))
+    parts = words(text[:MAX_QUESTION_CHARS])
+    every = frozenset(word.form for word in parts)
     return QuestionFacts(
+        words=parts,
         every=every,
         forms=every - FUNCTION_WORDS,
         stems=frozenset(map(stem, every - FUNCTION_WORDS)),

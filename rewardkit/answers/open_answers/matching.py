@@ -7,19 +7,13 @@ number (`before 1969`, `half of 206`).
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
 
 from rewardkit.answers.open_answers.golds import Date, Gold, QuestionFacts, dates_in
+from rewardkit.answers.open_answers.roles import Span, Words, is_in_other_role
 from rewardkit.answers.open_answers.words import (
-    BOUNDS,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
-    KINDS_OF_PLACES,
-    NAME_SUFFIXES,
-    NUMBER_CHANGERS_AFTER,
-    NUMBER_CHANGERS_BEFORE,
-    PLACE_MODIFIERS,
-    RELATIVES,
+    NAME_PARTICLES,
     TITLES,
     UNIT_NAMES,
     Word,
@@ -31,10 +25,15 @@ MIN_SLIP_LETTERS = 6
 MIN_SLIP_LETTERS_ALONE = 8
 #: Letters of a word that are compared for slips.
 MAX_SLIP_LETTERS = 40
+#: Letters of the shortest acronym.
+MIN_ACRONYM = 3
 #: Most words that are joined to one: `bee keeper` and `beekeeper`.
 MAX_JOINED = 6
-#: Fraction of the words of a gold that suffices.
-MOST = 0.75
+#: Fraction of the words of a gold that suffices, in an answer that says nothing else, in another one, and
+#: if a name or the last word is missing.
+HALF = 0.5
+MOST = 0.66
+MOST_NAMES = 0.75
 #: Most words of a name of a person, and of an answer without a sentence, in which two names side by
 #: side are two answers.
 MAX_NAME_WORDS = 5
@@ -42,43 +41,36 @@ MAX_BARE_WORDS = 4
 #: Most letters of initials that are written together: `JRR`.
 MAX_INITIALS = 3
 
-Words: TypeAlias = tuple[Word, ...]
+
+def match(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
+    """Return where a sentence has a gold as its answer; None if it does not."""
+    spans = _matches(gold, sentence, question)
+    return next((span for span in spans if not is_in_other_role(sentence, span, question)), None)
 
 
-class MatchedWords(NamedTuple):
-    """The words of a sentence that are a gold: the indices of the first one and after the last one."""
-
-    start: int
-    end: int
-
-
-def match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Return where a sentence has a gold, and not as a bound or a range; None if it does not."""
-    span = _match(gold, sentence, question)
-    is_other = span and (
-        _is_relative(sentence, span, question) or _is_other_number(sentence, span, question)
-    )
-    return None if is_other else span
-
-
-def _match(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
+def _matches(gold: Gold, sentence: Words, question: QuestionFacts) -> Iterator[Span]:
     if gold.date is not None:
-        return _match_date(gold.date, sentence, question)
+        dates = _match_date(gold.date, sentence, question)
+        parts = dates_in(sentence) if gold.is_coarse else []
+        vague = {span for date, span in parts if date == gold.date}
+        yield from (span for span in dates if not gold.is_coarse or span in vague)
+        return
     if gold.is_head and len(sentence) > len(gold.words) + 2:
-        return None
-    if all(map(question.has, gold.words)):  # only in a short answer, or if the question is a choice
+        return
+    runs = [*_runs(gold.words, sentence)]
+    if all(map(question.has, gold.words)):
+        # only in a short answer, if the question is a choice, or once more than in the question
         is_short = question.is_choice or len(sentence) <= len(gold.words) + 3
-        return next(_runs(gold.words, sentence), None) if is_short else None
-    for span in (*_runs(gold.words, sentence), _match_joined(gold.words, sentence)):
-        is_whole = span and (_has_content(gold.words) or _is_title(sentence, span))
-        if span and is_whole and not _is_other_name(gold.words, sentence, span, question):
-            return span
-    span = _match_name(gold, sentence, question) or _match_spelling(gold.words, sentence)
-    return span or (
-        _match_known(gold, sentence, question)
-        or _match_most(gold, sentence, question)
-        or _match_part(gold, sentence, question)
-    )
+        in_question = len([*_runs(gold.words, question.words)])
+        yield from runs if is_short else runs[in_question:]
+        return
+    if _has_content(gold.words):
+        yield from runs
+    else:
+        yield from (span for span in runs if _is_title(sentence, span))
+    for matcher in (_match_joined, _match_acronym, _match_name, _match_spelling, _match_words):
+        if span := matcher(gold, sentence, question):
+            yield span
 
 
 def is_same_word(word: Word, gold: Word) -> bool:
@@ -90,28 +82,28 @@ def is_same_word(word: Word, gold: Word) -> bool:
     return stem(word.form) == stem(gold.form)
 
 
-def _runs(parts: Words, sentence: Words) -> Iterator[MatchedWords]:
+def _runs(parts: Words, sentence: Words) -> Iterator[Span]:
     """Yield where words stand in a row, apart from function words unless there are no others."""
     ignored = FUNCTION_WORDS if _has_content(parts) else frozenset()
     content = [index for index, word in enumerate(sentence) if word.form not in ignored]
     for at in range(len(content) - len(parts) + 1):
         indices = content[at : at + len(parts)]
         if all(is_same_word(sentence[i], part) for i, part in zip(indices, parts, strict=True)):
-            yield MatchedWords(indices[0], indices[-1] + 1)
+            yield Span(indices[0], indices[-1] + 1)
 
 
 def _has_content(parts: Words) -> bool:
     return any(word.form not in FUNCTION_WORDS for word in parts)
 
 
-def _is_title(sentence: Words, span: MatchedWords) -> bool:
+def _is_title(sentence: Words, span: Span) -> bool:
     """Whether function words are a name, such as `The Who` and `It`."""
     title = sentence[slice(*span)]
     is_name = span.start > 0 and all(word.is_name and word.text != "I" for word in title)
     return is_name or len(sentence) == len(title)
 
 
-def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
+def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Iterator[Span]:
     """Match a date in any order, or with less or more of its parts.
 
     A year alone counts for a full date unless the question has the year or the sentence also has a
@@ -126,36 +118,59 @@ def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Matched
         is_vague = is_year_alone or (gold.day and not date.day)
         if is_vague and (str(date.year) in question.forms or (is_dated and not date.month)):
             continue
-        return MatchedWords(*span)
-    return None
+        yield Span(*span)
 
 
 # --- golds in other spellings and with other words
 
 
-def _match_joined(gold: Words, sentence: Words) -> MatchedWords | None:
-    whole = "".join(word.form for word in gold)
-    if gold[0].is_number or len(whole) < 3:
+def _match_joined(gold: Gold, sentence: Words, _: QuestionFacts) -> Span | None:
+    whole = "".join(word.form for word in gold.words)
+    if gold.words[0].is_number or len(whole) < 3:
         return None
     for start in range(len(sentence)):
         text = ""
         for end in range(start, min(start + MAX_JOINED, len(sentence))):
             text += sentence[end].form
             if text == whole:
-                return MatchedWords(start, end + 1)
+                return Span(start, end + 1)
             if not whole.startswith(text):
                 break
     return None
 
 
-def _match_spelling(gold: Words, sentence: Words) -> MatchedWords | None:
-    """Match a gold with slips in the spelling of its long words; `Austin` is not `Austen`."""
-    least = MIN_SLIP_LETTERS_ALONE if len(gold) == 1 else MIN_SLIP_LETTERS
-    if all(len(word.form) < least for word in gold):
+def _match_acronym(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
+    """Match the initials of a name, or a name whose initials are the gold: `WHO`."""
+    golden = [word for word in gold.words if word.form not in FUNCTION_WORDS]
+    initials = _initials_of(golden)
+    for at, word in enumerate(sentence):
+        if len(initials) >= MIN_ACRONYM and word.text == initials and not question.has(word):
+            return Span(at, at + 1)
+    acronym = gold.words[0].text
+    if len(gold.words) > 1 or len(acronym) < MIN_ACRONYM or not acronym.isupper():
         return None
-    for start in range(len(sentence) - len(gold) + 1):
-        if all(_is_same_spelling(sentence[start + k], part) for k, part in enumerate(gold)):
-            return MatchedWords(start, start + len(gold))
+    content = [at for at, word in enumerate(sentence) if word.form not in FUNCTION_WORDS]
+    for first in range(len(content) - len(acronym) + 1):
+        indices = content[first : first + len(acronym)]
+        if _initials_of([sentence[at] for at in indices]) == acronym:
+            return Span(indices[0], indices[-1] + 1)
+    return None
+
+
+def _initials_of(names: list[Word]) -> str:
+    is_name = all(word.is_name for word in names)
+    return "".join(word.text[:1] for word in names) if is_name else ""
+
+
+def _match_spelling(gold: Gold, sentence: Words, _: QuestionFacts) -> Span | None:
+    """Match a gold with slips in the spelling of its long words; `Austin` is not `Austen`."""
+    parts = gold.words
+    least = MIN_SLIP_LETTERS_ALONE if len(parts) == 1 else MIN_SLIP_LETTERS
+    if all(len(word.form) < least for word in parts):
+        return None
+    for start in range(len(sentence) - len(parts) + 1):
+        if all(_is_same_spelling(sentence[start + k], part) for k, part in enumerate(parts)):
+            return Span(start, start + len(parts))
     return None
 
 
@@ -171,141 +186,66 @@ def _is_same_spelling(word: Word, gold: Word) -> bool:
     return x[1:] == y or x == y[1:] or x[1:] == y[1:] or (x[1::-1], x[2:]) == (y[:2], y[2:])
 
 
-def _match_known(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Match a gold without units, the words that the question has, and words of kind such as `city`."""
-    rest = tuple(w for w in gold.words if not question.has(w) and w.form not in UNIT_NAMES)
-    needed = tuple(w for w in rest if not {w.form, stem(w.form)} & GENERIC_NOUNS)
-    if all(word.is_number for word in needed):
-        needed = rest  # because `1812` is not `the War of 1812`
-    if not needed or len(needed) == len(gold.words):
-        return None
-    for span in _runs(needed, sentence):
-        beside = {word.form for word in sentence[max(0, span.start - 1) : span.end + 2]}
-        has_same_unit = beside & UNIT_NAMES <= {word.form for word in gold.words}
-        if has_same_unit and not _is_other_name(needed, sentence, span, question):
-            return span
-    return None
-
-
 @lru_cache(maxsize=256)
 def _stems(sentence: Words) -> frozenset[str]:
     return frozenset(stem(word.form) for word in sentence)
 
 
-def _match_most(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Match the words of a gold in another order, or most words of a long one, close together.
+def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
+    """Match the words of a gold in any order, close together, or most words of a long one.
 
-    All of its numbers are needed, and all parts of a list.
+    Units, words of kind such as `city` and those that the question has may be missing; numbers, names,
+    parts of a list and the last word may not.
     """
-    needed = [word for word in gold.words if not question.has(word)]
+    known = [word for word in gold.words if not question.has(word)]
+    needed = [
+        w
+        for w in known
+        if w.form not in UNIT_NAMES and not {w.form, w.form.removesuffix("s")} & GENERIC_NOUNS
+    ]
+    has_unit = any(word.form in UNIT_NAMES for word in gold.words)
+    if not has_unit and all(word.is_number for word in needed):
+        needed = known  # because `1812` is not `the War of 1812`
     stems = _stems(sentence)  # words that are the same have the same stem
-    if len(needed) < 2 or sum(stem(w.form) in stems for w in needed) < MOST * len(needed):
+    if not _has_content(tuple(needed)) or sum(stem(w.form) in stems for w in needed) < HALF * len(
+        needed
+    ):
         return None
     rest, indices = [*needed], []
     for index, word in enumerate(sentence):
         if part := _first_same(word, rest):
             rest.remove(part)
             indices.append(index)
-    is_partial = len(indices) >= MOST * len(needed) and not gold.is_list
-    if any(part.is_number for part in rest) or (rest and not is_partial):
+    opening = () if gold.is_name else gold.words[:1]
+    is_loose = needed[-1] not in rest and all(not w.is_name or w in opening for w in rest)
+    own = [w for w in sentence if w.form not in FUNCTION_WORDS and not question.has(w)]
+    least = HALF if len(own) <= len(indices) else MOST
+    is_partial = len(indices) >= (least if is_loose else MOST_NAMES) * len(needed)
+    if any(part.is_number for part in rest) or (rest and (gold.is_list or not is_partial)):
         return None
     start, end = indices[0], indices[-1] + 1
-    golden = {word.form for word in gold.words} | FUNCTION_WORDS | TITLES
-    has_other_name = any(  # as in `2008 Winter Olympic Games`
-        word.is_name and word.form not in golden for word in sentence[max(0, start - 1) : end + 1]
+    golden = {word.form for word in gold.words} | {"0"}
+    beside = range(max(0, start - 1), min(len(sentence), end + 2))
+    others = [
+        sentence[at] for at in beside if at not in indices and sentence[at].form not in golden
+    ]
+    has_other = any(
+        w.form in UNIT_NAMES or (w.is_number and w in sentence[start:end]) for w in others
     )
-    if end - start > 3 * len(needed) + 6 or (rest and has_other_name):
+    names = [w for w in others if w.is_name and w.form not in FUNCTION_WORDS | TITLES]
+    if end - start > 3 * len(needed) + 6 or has_other or (rest and names):
         return None
-    return MatchedWords(start, end)
+    return Span(start, end)
 
 
 def _first_same(word: Word, parts: list[Word]) -> Word | None:
     return next((part for part in parts if is_same_word(word, part)), None)
 
 
-def _match_part(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
-    """Match half of a gold in common words if the sentence says nothing else: `imperial` for `imperial rule`."""
-    if gold.is_list or any(word.is_name or word.is_number for word in gold.words[1:]):
-        return None
-    own = [
-        index
-        for index, word in enumerate(sentence)
-        if not (word.form in FUNCTION_WORDS or question.has(word))
-    ]
-    needed = [word for word in gold.words if not question.has(word)]
-    if not own or 2 * len(own) < len(needed):
-        return None
-    are_golden = all(_first_same(sentence[index], needed) for index in own)
-    return MatchedWords(own[0], own[-1] + 1) if are_golden else None
-
-
-# --- the words beside a gold
-
-
-def _is_other_name(
-    gold: Words, sentence: Words, span: MatchedWords, question: QuestionFacts
-) -> bool:
-    """Whether the words beside a name make another one of it: `New Mexico`, `University of Georgia`."""
-    start, end = span
-    first, last = sentence[start], sentence[end - 1]
-    before = sentence[start - 1] if start and not first.gap else None
-    after = sentence[end] if end < len(sentence) and sentence[end].gap in ("", "-") else None
-    owner = sentence[start - 2] if start > 1 and before and before.form == "of" else None
-    if not (first.is_name and last.is_name):
-        return False
-    if before and before.is_name and before.form in PLACE_MODIFIERS:
-        return before.form not in question.forms
-    if after and after.is_number and len(after.form) <= 2 and after.form not in question.forms:
-        return not last.is_number
-    if len(gold) > 1:
-        return False
-    if len(first.form) <= 2 and any(word and word.is_name for word in (before, after)):
-        return True  # because `A B C D` is not `B`
-    if question.asks_person:
-        return False
-    if owner and owner.is_name and owner.form not in KINDS_OF_PLACES | question.forms:
-        return True
-    known = question.forms | FUNCTION_WORDS
-    return after is not None and after.is_name and after.form not in known
-
-
-def _is_relative(sentence: Words, span: MatchedWords, question: QuestionFacts) -> bool:
-    """Whether a name only says who somebody else is: `the wife of X`, `X's wife`."""
-    start, end = span
-    is_owned = start > 1 and sentence[start - 1].form == "of"
-    beside = [sentence[start - 2]] if is_owned else []
-    beside += [word for word in sentence[end : end + 1] if not word.gap]
-    return any(word.form in RELATIVES - question.every for word in beside)
-
-
-def _is_other_number(sentence: Words, span: MatchedWords, question: QuestionFacts) -> bool:
-    """Whether a number is a bound, an end of a range, one of several in a row, or changed.
-
-    The words beside a number change it in `half of 206`, `206 dozen`, `206 plus 12`.
-    """
-    start, end = span
-    if not any(word.is_number for word in sentence[start:end]):
-        return False
-    before, after = sentence[max(0, start - 2) : start], sentence[end : end + 1]
-    forms = [word.form for word in before]
-    units = UNIT_NAMES if question.every & UNIT_NAMES else frozenset()
-    changers = {*forms[-1:]} & (BOUNDS | NUMBER_CHANGERS_BEFORE)
-    if forms[1:] == ["of"]:
-        changers |= {forms[0]} & NUMBER_CHANGERS_BEFORE
-    for word in after:
-        if not word.gap.strip("%-"):
-            changers |= {word.form} & (NUMBER_CHANGERS_AFTER | units)
-    beside = [(word, sentence[start].gap) for word in before[-1:]]
-    beside += [(word, word.gap) for word in after]
-    is_in_row = end - start == 1 and any(w.is_number and gap in ("", "-") for w, gap in beside)
-    is_end_of_range = forms[-1:] in (["to"], ["through"]) and before[0].is_number
-    return bool(changers - question.every) or is_in_row or is_end_of_range
-
-
 # --- names of people
 
 
-def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
+def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
     """Match the name of a person in another form.
 
     The forms are: without a title or, if the question asks for a person, without a description
@@ -317,7 +257,7 @@ def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Matched
         core = _name_core(gold) if question.asks_person else ()
         is_new = core and not all(map(question.has, core))
         return next(_runs(core, sentence), None) if is_new else None
-    parts = tuple(w for w in gold.words if w.form not in TITLES | NAME_SUFFIXES)
+    parts = tuple(w for w in gold.words if w.form not in TITLES)
     is_titled = parts and len(parts) < len(gold.words) and (len(parts) > 1 or question.asks_person)
     if is_titled and (span := next(_runs(parts, sentence), None)):
         return span
@@ -338,7 +278,7 @@ def _name_core(gold: Gold) -> Words:
     return core
 
 
-def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> MatchedWords | None:
+def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Span | None:
     *golden, surname = parts
     for at, word in enumerate(sentence):
         after = sentence[at + 1] if at + 1 < len(sentence) else None
@@ -348,18 +288,19 @@ def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Ma
         start = at
         while start > max(0, at - MAX_NAME_WORDS) and not sentence[start].gap.strip(".\"'()"):
             before = sentence[start - 1]
-            if not before.is_name or before.form in TITLES | FUNCTION_WORDS:
+            is_part = before.is_name and before.form not in TITLES | FUNCTION_WORDS
+            if not (is_part or before.form in NAME_PARTICLES - {"of", "y"}):
                 break
             start -= 1
         given = [*sentence[start:at]]
         for first in range(len(given)):
             if _is_same_person(given[first:], golden):
-                return MatchedWords(at - len(given) + first, at + 1)
+                return Span(at - len(given) + first, at + 1)
         is_middle = given and any(_is_short_form(given[-1].form, w.form) for w in golden)
         if is_middle and question.asks_person:  # `Paul McCartney` is `James Paul McCartney`
-            return MatchedWords(at - 1, at + 1)
+            return Span(at - 1, at + 1)
         if not given and question.asks_person and surname.form not in question.forms:
-            return MatchedWords(at, at + 1)
+            return Span(at, at + 1)
     return None
 
 

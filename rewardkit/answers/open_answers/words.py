@@ -24,7 +24,7 @@ FUNCTION_WORDS = ARTICLES | split_words(
     "of in on at to for by with from into as and or is are was were be been being it its this that"
     " these those there their his her he she they them him who whom which what when where why how"
     " do does did has have had will would can could may i you we my your our s t than then so also"
-    " about during around over under between within"
+    " about during around over under between within because"
 )
 
 #: Words of a question that asks for a person: pronouns, and persons by what they do.
@@ -33,7 +33,8 @@ PERSON_WORDS = split_words(
     " scientist physicist chemist philosopher economist artist painter sculptor composer writer"
     " novelist poet playwright dramatist director comedian star dancer leader explorer inventor"
     " engineer astronaut player footballer golfer boxer cricketer athlete coach pope monarch emperor"
-    " empress prince princess general admiral senator philanthropist"
+    " empress prince princess general admiral senator philanthropist wife husband mother father son"
+    " daughter brother sister"
 )
 
 
@@ -51,15 +52,19 @@ MONTHS = {
     for name in names.split(",")
 }
 
-#: Numbers in words: ordinals, and these with the cardinal numbers below one hundred.
-ORDINALS = _count(
+#: Numbers in words.
+NUMBERS = _count(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
     " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth", 1
-) | _count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth", 3, 10)  # fmt: skip
-NUMBERS = ORDINALS | _count("twenty thirty forty fifty sixty seventy eighty ninety", 2, 10) | _count(
+) | _count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth", 3, 10) | _count(
+    "twenty thirty forty fifty sixty seventy eighty ninety", 2, 10
+) | _count(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen"
 )  # fmt: skip
+_TENS = split_words("20 30 40 50 60 70 80 90")
+#: Numbers that are the hundreds of a year: `nineteen forty-five`.
+_CENTURIES = split_words("15 16 17 18 19 20")
 MULTIPLIERS = {
     "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
 }  # fmt: skip
@@ -110,16 +115,16 @@ PLACE_NAMES = {
     for words in forms.split("|")
 }
 
-#: Titles, ranks and honorifics before a name, and prefixes of ships.
+#: Titles before a name, prefixes of ships, and parts after a name.
 TITLES = split_words(
-    "gen col lt capt sgt rep sen gov rms hms uss ss madame mme chairman comrade mr mrs ms miss dr doctor prof professor sir dame lord lady king queen prince princess emperor"
-    " empress president vice chancellor minister senator governor mayor judge justice general colonel"
-    " major captain lieutenant sergeant admiral marshal archduke duke duchess count countess baron"
-    " baroness earl pope bishop archbishop cardinal saint father reverend rev rabbi tsar czar sultan"
-    " chief prime secretary congressman congresswoman representative ambassador coach comedian"
+    "gen col lt capt sgt rep sen gov rms hms uss ss madame mme chairman comrade mr mrs ms miss dr"
+    " doctor prof professor sir dame lord lady king queen prince princess emperor empress president"
+    " vice chancellor minister senator governor mayor judge justice general colonel major captain"
+    " lieutenant sergeant admiral marshal archduke duke duchess count countess baron baroness earl"
+    " pope bishop archbishop cardinal saint father reverend rev rabbi tsar czar sultan chief prime"
+    " secretary congressman congresswoman representative ambassador coach comedian"
+    " junior senior phd md esq"
 )
-#: Parts after a name.
-NAME_SUFFIXES = split_words("junior senior phd md esq")
 
 #: Words that make another name of the name that they precede.
 PLACE_MODIFIERS = split_words(
@@ -127,17 +132,21 @@ PLACE_MODIFIERS = split_words(
     " southwest upper lower central great little old inner outer"
 )
 
+#: Nouns before `of` that only say what kind of thing follows: `the city of London`, `a total of 12`.
+KINDS = split_words(
+    "city town village state republic kingdom island isle county province region district territory"
+    " commonwealth sultanate emirate duchy principality gulf bay strait cape lake type kind form sort"
+    " species genre breed name number total size length height age sum maximum minimum part study"
+)
 #: Kinds of things that a name may be given with or without.
-GENERIC_NOUNS = split_words(
-    "city town village state county province region country republic kingdom empire island islands"
-    " river lake sea ocean bay mount mountain mountains valley desert peninsula district area"
-    " continent language languages family people nation project company corporation incorporated band group"
-    " team club party university college school museum theatre theater stadium airport station"
+GENERIC_NOUNS = KINDS | split_words(
+    "country empire islands river sea ocean mount mountain mountains valley desert peninsula area"
+    " continent language languages family people nation project company corporation incorporated band"
+    " group team club party university college school museum theatre theater stadium airport station"
     " street road avenue building tower bridge castle palace church cathedral park film movie novel"
-    " book song album series show play game magazine newspaper beer wine dish sauce cheese bird"
-    " plant tree flower animal fish disease syndrome system process method theory law act treaty"
-    " war battle army navy day year season number type kind part name word term period raid award"
-    " records"
+    " book song album series show play game magazine newspaper beer wine dish sauce cheese bird plant"
+    " tree flower animal fish disease syndrome system process method theory law act treaty war battle"
+    " army navy day year season word term period raid award records"
 )
 
 #: Words of a question that asks for several things.
@@ -156,29 +165,10 @@ JOINTS = split_words(
 #: Words with which a sentence only guesses.
 HEDGES = split_words(
     "might maybe possibly perhaps likely probably possible guess option candidate alternatively could"
-)
-#: Words that make another number of the number beside them: `half of 206`, `206 dozen`.
-NUMBER_CHANGERS_BEFORE = split_words("half twice double triple minus plus times third quarter")
-NUMBER_CHANGERS_AFTER = split_words(
-    "percent dozen dozens pair pairs plus minus times squared cubed bc bce ago thousandth millionth"
+    " 可能 也许"
 )
 #: Words in lower case inside the name of a person.
 NAME_PARTICLES = split_words("of de del della di da dos du la le van von der den bin ibn al el y")
-
-#: Words that bound the number after them.
-BOUNDS = split_words("before after than until pre post under below above beyond nearly almost")
-#: Words for somebody or something related, as in `the wife of X`.
-RELATIVES = split_words(
-    "wife husband son daughter father mother brother sister widow widower friend uncle aunt cousin"
-    " nephew niece grandson granddaughter grandfather grandmother opposite rival successor"
-    " predecessor student pupil teacher contemporary imitator parent parents suburb outskirts colleague"
-    " assistant biographer admirer"
-)
-#: Kinds of places whose name follows `of`: `City of London`.
-KINDS_OF_PLACES = split_words(
-    "city town village state republic kingdom island isle county province region district territory"
-    " commonwealth sultanate emirate duchy principality gulf bay strait cape lake"
-)
 
 # --- reading
 
@@ -193,29 +183,36 @@ class Word(NamedTuple):
         form: the form in which it is compared; a number is in digits.
         is_name: whether it is written with a capital letter.
         is_number: whether it is a number.
-        is_ordinal: whether it is an ordinal number.
+        is_owner: whether it ends in `'s`.
         gap: the punctuation before it, without blanks.
-        text: the word as it is written, without accents.
+        text: the word as it is written, without accents and `'s`.
     """
 
     form: str
     is_name: bool
     is_number: bool
-    is_ordinal: bool
+    is_owner: bool
     gap: str
     text: str
 
 
+#: Chinese words that state, deny or join: the others of a row of characters are not told apart.
+_CHINESE_WORD = "不是|并非|不为|没有|或者|还是|可能|也许|是错|不对|错误|[是或和]"
 _TOKEN = re.compile(
-    r"\d+(?:,\d{3}(?!\d))*(?:\.\d+)?|[⺀-⿿\u3040-鿿가-힯]+|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
+    r"\d{1,2}(?=\.\d{1,2}\.\d{4}\b)|(?<=\d\.)\d{1,2}(?=\.\d{4}\b)"  # 4.7.1776
+    r"|\d+(?:,\d{3}(?!\d))*(?:\.\d+)?"
+    rf"|{_CHINESE_WORD}|(?:(?!{_CHINESE_WORD})[⺀-⿿\u3040-鿿가-힯])+"
+    r"|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
 )
+_CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]?")
 _DOTTED_LETTERS = re.compile(r"\b[A-Za-z]\.(?: ?[A-Za-z]\b\.?)+")
-#: Where a blank is missing: `inNew York`.
-_GLUED = re.compile(
-    r"(?<=\b(?:in|on|by|is|to|of|at))(?=[A-Z][a-z])|(?<=\b(?:was|the|and|for))(?=[A-Z][a-z])|(?<=\bfrom)(?=[A-Z][a-z])"
-)
-_SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f\U0001f000-\U0001ffff]+")
-_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
+#: Where a blank is missing: `inNew York`, `astronomerAnders`.
+_GLUED = re.compile(r"\b(The|[a-z]{2,20})(?=[A-Z][a-z])")
+#: Raised digits are marks of sources.
+_SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f]+")
+#: `$94m`, `£3bn`
+_MONEY = re.compile(r"([$£€] ?\d[\d.,]{0,20}) ?(m|mn|bn|b|k)\b", re.IGNORECASE)
+_SCALES = {"m": "million", "mn": "million", "bn": "billion", "b": "billion", "k": "thousand"}
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th"})
 _ROMANS = {
@@ -250,7 +247,9 @@ def fold(text: str) -> str:
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
     text = _DOTTED_LETTERS.sub(lambda m: re.sub("[. ]", "", m[0]) + " ", fold(text))
-    text = _PER_CENT.sub("percent", _GLUED.sub(" ", text))
+    text = _GLUED.sub(r"\1 ", text.replace("per cent", "percent"))
+    text = _MONEY.sub(lambda m: f"{m[1]} {_SCALES[m[2].lower()]}", text)
+    text = _CHINESE_DATE.sub(r"\1-\2-\3", text)
     text = _PLACE.sub(lambda m: PLACE_NAMES[re.sub(r"[\s,]+", " ", m[0].lower())].title(), text)
     return tuple(_without_articles(_join_numbers(_raw_words(text))))
 
@@ -260,26 +259,24 @@ def _raw_words(text: str) -> list[Word]:
     end = 0
     for token in _TOKEN.finditer(text):
         raw, gap = token[0], text[end : token.start()]
-        is_code = gap in ("", "-")
-        glued = not gap and bool(result)
         is_negative = gap == "-" if not result else gap[-2:] in (" -", "(-")
         is_dash = gap.strip() == "-" and gap[0] == gap[-1] == " "
-        gap = "|" if is_dash else gap.replace(" ", "")
         end = token.end()
         previous = result[-1] if result else None
-        if raw[0].isdigit() and is_code and previous and re.fullmatch("[A-Za-z]", previous.text):
-            code = _number_word(raw, gap).form  # one word, as `A5` and `F-16`: neither `a` nor `5`
-            form, text = previous.form + code, previous.text + raw
-            result[-1] = previous._replace(form=form, is_name=False, text=text)
-        elif raw[0].isdigit():
-            number = _number_word(raw, gap)
-            result.append(number._replace(form=f"-{number.form}") if is_negative else number)
-        elif glued and previous and previous.is_number and raw.lower() in _ORDINAL_ENDINGS:
-            result[-1] = previous._replace(is_ordinal=True)
-        elif glued and previous and previous.is_number and raw.lower() == "s":  # 1920s
+        ending = raw.lower() if not gap and previous and previous.is_number else ""
+        if raw[0].isdigit():
+            number = _number_word(raw, "|" if is_dash else gap.replace(" ", ""))
+            if previous and gap in ("", "-") and re.fullmatch("[A-Za-z]", previous.text):
+                # one word, as `A5` and `F-16`: neither `a` nor `5`
+                form, text_of_both = previous.form + number.form, previous.text + raw
+                result[-1] = previous._replace(form=form, is_name=False, text=text_of_both)
+            else:
+                form = f"-{number.form}" if is_negative else number.form
+                result.append(number._replace(form=form))
+        elif previous and ending == "s":  # 1920s
             result[-1] = previous._replace(form=f"{previous.form}s", is_number=False)
-        else:
-            result.append(_plain_word(raw, gap, previous))
+        elif ending not in _ORDINAL_ENDINGS:
+            result.append(_plain_word(raw, "|" if is_dash else gap.replace(" ", ""), previous))
     return result
 
 
@@ -294,21 +291,18 @@ def _plain(value: Decimal) -> str:
 
 
 def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
-    text = raw
-    if raw[-2:] in ("'s", "'S"):
-        text = raw[:-2]
-    text = text.replace("'", "")
+    text = raw.removesuffix("'s").removesuffix("'S").replace("'", "")
     low = text.lower()
-    is_name = raw[0].isupper()
+    word = Word(low, raw[0].isupper(), False, raw.lower().endswith("'s"), gap, text)
     if low in NUMBERS:
-        return Word(str(NUMBERS[low]), is_name, True, low in ORDINALS, gap, text)
+        return word._replace(form=str(NUMBERS[low]), is_number=True)
     if previous and previous.is_number and low in UNITS_AFTER_NUMBER and not gap.strip("-"):
-        return Word(UNITS_AFTER_NUMBER[low], False, False, False, gap, text)
+        return word._replace(form=UNITS_AFTER_NUMBER[low], is_name=False)
     if text in _ROMANS and previous and previous.is_name and len(previous.form) > 2 and not gap:
-        return Word(str(_ROMANS[text]), True, True, True, gap, text)
+        return word._replace(form=str(_ROMANS[text]), is_number=True)
     if low in UNITS and (low not in ABBREVIATIONS or (previous and previous.is_number)):
-        return Word(UNITS[low], is_name, False, False, gap, text)
-    return Word(ABBREVIATIONS.get(low, low), is_name, False, False, gap, text)
+        return word._replace(form=UNITS[low])
+    return word._replace(form=ABBREVIATIONS.get(low, low))
 
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
@@ -333,23 +327,30 @@ def _join_remainders(parts: list[Word]) -> list[Word]:
         if previous and _is_remainder(previous, word, has_and):
             if has_and:
                 result.pop()
-            total = str(int(previous.form) + int(word.form))
+            hundreds = _is_century(previous) and len(word.form) == 2
+            total = int(previous.form) * (100 if hundreds else 1) + int(word.form)
             text = f"{previous.text} {word.text}"
-            result[-1] = previous._replace(form=total, text=text, is_ordinal=word.is_ordinal)
+            result[-1] = previous._replace(form=str(total), text=text)
         else:
             result.append(word)
     return result
 
 
+def _is_century(word: Word) -> bool:
+    return word.text.lower() in NUMBERS and word.form in _CENTURIES
+
+
 def _is_remainder(previous: Word, word: Word, has_and: bool) -> bool:
-    text = previous.text.lower()
-    is_tens = text in NUMBERS and previous.form in "20 30 40 50 60 70 80 90".split() and not has_and
-    scale = 10 if is_tens else MULTIPLIERS.get(text.rpartition(" ")[2], 0)
-    in_words = (
-        word.is_number and word.text[0].isalpha() and not word.gap.strip("-" if is_tens else ",-")
-    )
+    """Whether a number in words goes on with another one: `twenty one`, `two hundred and six`, `nineteen forty`."""
+    last = previous.text.lower().rpartition(" ")[2]
+    is_tens = str(NUMBERS.get(last)) in _TENS and not has_and
+    scale = 10 if is_tens else MULTIPLIERS.get(last, 0)
+    if _is_century(previous) and not has_and and len(word.form) == 2:
+        scale = 100
+    in_words = word.is_number and word.text[0].isalpha()
+    is_close = not word.gap.strip("-" if last in NUMBERS else ",-")
     both = previous.is_number and previous.form.isdecimal() and word.form.isdecimal()
-    return in_words and both and len(word.form) < 16 and int(word.form) < scale
+    return in_words and is_close and both and len(word.form) < 16 and int(word.form) < scale
 
 
 def _without_articles(parts: list[Word]) -> Iterator[Word]:
@@ -396,6 +397,7 @@ _ABBREVIATION = re.compile(
 )
 
 
+_ITEM_NUMBER = re.compile(r"\s*\d{1,2}\.\s*")
 #: Marks of sources that lost their raised form: `Jonathan Harris1.`, `in 19041.`, `on May 5, 20181.`
 _MARK_AFTER_WORD = re.compile(r"(?<=[a-z]{2})[1-9][0-9]?(?=[\s.,;)]|$)")
 _MARK_AFTER_YEAR = re.compile(
@@ -429,7 +431,11 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         if len(parts) >= MAX_SENTENCES:
             break
     parts.append(text[begin:])
-    parts = list(map(_without_marks, parts))
+    parts = [
+        _without_marks(part)
+        for part in parts
+        if len(parts) == 1 or not _ITEM_NUMBER.fullmatch(part)
+    ]
     return tuple(Sentence(part, content) for part in parts if (content := words(part)))
 
 

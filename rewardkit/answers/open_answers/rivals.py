@@ -1,0 +1,287 @@
+"""Whether a gold is only one of several answers: of a row, of a list, or after an earlier answer."""
+
+from collections.abc import Sequence
+
+from rewardkit.answers.open_answers.golds import Gold, QuestionFacts, dates_in, is_year
+from rewardkit.answers.open_answers.matching import is_same_word
+from rewardkit.answers.open_answers.roles import Span, Words, is_fragment, phrase_start
+from rewardkit.answers.open_answers.words import (
+    COMPARATIVES,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    HEDGES,
+    JOINTS,
+    TITLES,
+    UNIT_NAMES,
+    Sentence,
+    Word,
+    stem,
+)
+from rewardkit.answers.parsing.vocabulary import split_words
+
+#: Most items of a list where the question asks for several things, and where it asks for one.
+MAX_ITEMS_OF_SEVERAL = 8
+MAX_ITEMS = 2
+#: Most words of an item of a list.
+MAX_ITEM_WORDS = 5
+#: Most descriptions after an answer without a verb: `Salzburg, in Austria`.
+MAX_DESCRIPTIONS = 2
+#: Fraction of a question's words with which a sentence answers it.
+ECHO = 0.7
+#: Words of its own of a sentence that elaborates on the one before.
+OWN_WORDS = 2
+
+#: Words that are no answer by themselves.
+_NAMELESS = GENERIC_NOUNS | TITLES | FUNCTION_WORDS
+_FILLERS = split_words(
+    "yes no sure certainly hello hi ok okay well answer actually wait correct final"
+)
+_LIST_JOINTS = split_words("and or 或 和 还是")
+_CHOICES = split_words("or 或 还是 maybe perhaps possibly probably 可能 也许")
+#: Punctuation before names that describe an answer: `London, England`, `Clemens (Mark Twain, a writer)`.
+_DESCRIPTIONS: tuple[list[str], ...] = ([], [","], ["("], ["(", ","])
+#: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
+_PARTS = split_words("including such especially with")
+#: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
+_ANNOUNCEMENTS = split_words("answers candidates guesses")
+
+
+def has_rival(
+    parts: Sequence[Sentence],
+    index: int,
+    span: Span,
+    golds: Sequence[Gold],
+    question: QuestionFacts,
+) -> bool:
+    """Whether another answer stands beside a gold in an answer without a verb.
+
+    What stands first is the answer: `Saturn, next to Jupiter`. One description may follow it after a
+    comma or in brackets, and two after prepositions.
+    """
+    sentence = parts[index].words
+    if not is_fragment(sentence, question):
+        return False
+    start, answer = phrase_start(sentence, span.start), sentence[slice(*span)]
+    is_bare = all(is_fragment(part.words, question) for part in parts)
+    earlier = [part.words for part in parts[:index] if is_bare] + [sentence[:start]]
+    later = [part.words for part in parts[index + 1 :] if is_bare]
+    first, rest, last = (
+        [mark for words in phrases for mark in _marks_of_others(words, answer, golds, question)]
+        for phrases in (earlier, [sentence[span.end :]], later)
+    )
+    if question.asks_several:
+        return len(first + rest + last) >= MAX_ITEMS_OF_SEVERAL
+    is_common = not any(word.is_name or word.is_number for word in answer)
+    if is_common and sentence[start].gap.strip("\"'"):
+        first += [word.form for word in sentence[:start] if _is_own(word, question)]
+    mine = sum(_is_gold(part.words, golds) for part in parts)
+    if mine > 1 and 2 * mine >= len(parts):
+        return False
+    is_described = len(rest) <= MAX_DESCRIPTIONS and [*filter(None, rest)] in _DESCRIPTIONS
+    return bool(first or last) or not is_described
+
+
+def _marks_of_others(
+    parts: Words, answer: Words, golds: Sequence[Gold], question: QuestionFacts
+) -> list[str]:
+    """Return what precedes each row of names, or of numbers, that is neither a gold nor of the question."""
+    is_number = any(word.is_number for word in answer)
+    if not (is_number or any(word.is_name for word in answer)):
+        return []
+    in_dates = {at for _, (start, end) in dates_in(parts) for at in range(start + 1, end)}
+    rows: list[list[Word]] = []
+    marks: list[str] = []
+    is_open = False
+    for at, word in enumerate(parts):
+        after = parts[at + 1] if at + 1 < len(parts) else None
+        is_item = word.is_number if is_number else word.is_name or _is_figure(word, after)
+        is_inside = word.gap in ("", "-", "'") or at in in_dates
+        if is_item and is_open and is_inside:
+            rows[-1].append(word)
+        elif is_item := is_item and not _opens_phrase(word, after):
+            before = parts[at - 1].form if at else "|"
+            rows.append([word])
+            is_spam = word.gap and word.is_number and not is_number
+            marks.append(before if before in JOINTS else "#" if is_spam else word.gap.strip("\"'"))
+        is_open = is_item
+    return [
+        mark
+        for mark, row in zip(marks, rows, strict=True)
+        if any(_is_own(word, question) for word in row)
+        and not any(_is_part_of(row, gold) for gold in golds)
+    ]
+
+
+def _opens_phrase(word: Word, after: Word | None) -> bool:
+    """Whether a word with a capital is not a name: `Written by`, `Formerly`, the letter in `(b) London`."""
+    is_adverb = word.form.endswith(("ed", "ly"))
+    is_letter = len(word.text) == 1 and not word.is_number
+    return is_letter or is_adverb or (after is not None and after.form == "by")
+
+
+def _is_own(word: Word, question: QuestionFacts) -> bool:
+    return word.form not in _NAMELESS | _FILLERS and not question.has(word)
+
+
+def _is_figure(word: Word, after: Word | None) -> bool:
+    """Whether a word is a number without a unit, no year and not the number of an item: `Paris, 7919`."""
+    is_counted = after is not None and (after.form in UNIT_NAMES or after.gap[:1] in (".", ")"))
+    return word.is_number and not is_year(word) and not is_counted
+
+
+def _is_part_of(item: Sequence[Word], gold: Gold) -> bool:
+    forms, golden = ({word.form for word in words} for words in (item, gold.words))
+    return forms <= golden or golden <= forms
+
+
+# --- lists in a sentence
+
+
+def is_guess(parts: Words, span: Span, golds: Sequence[Gold], question: QuestionFacts) -> bool:
+    """Whether a span is only one of several answers in a sentence.
+
+    It is if `or` joins it to something other than a gold, if the list is announced as one of answers
+    or candidates, or if it has more than `MAX_ITEMS` alike of which fewer than half are golds.
+    """
+    answer = parts[slice(*span)]
+    items = _items_around(parts, span)
+    others = [parts[slice(*item)] for item in items if item != span]
+    others = [item for item in others if not _is_gold(item, golds)]
+    joints = {word.form for word in parts[items[0].start : items[-1].end]}
+    is_named = not {"called", "known", "termed", "named"}.isdisjoint(
+        word.form for word in parts[max(0, span.start - 3) : span.start]
+    )
+    has_proper = any(word.is_name or word.is_number for word in answer)
+    if is_named and not has_proper and len(items) == 2 and items[0] == span:
+        return False  # `called a callable or redeemable bond`
+    is_wider = any(item[0].form in COMPARATIVES for item in others)
+    if others and joints & _CHOICES and not is_wider:
+        return True
+    is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[: span.start])
+    if others and is_announced and not question.asks_several:
+        return True
+    golden = len(items) - len(others)
+    if golden > 1 and 2 * golden >= len(items):
+        return False
+    alike = sum(_is_alike(item, answer) for item in others)
+    if question.asks_several:
+        return alike >= MAX_ITEMS_OF_SEVERAL
+    is_bare = sum(item.end - item.start for item in items) + 2 >= len(parts)
+    if is_bare and not any(word.is_name for word in answer):
+        return alike > 0
+    return alike + 1 > MAX_ITEMS + ("and" not in joints)
+
+
+def _items_around(parts: Words, span: Span) -> list[Span]:
+    """Return the items of the list around a span, which is one of them."""
+    start, end = span
+    items = [span]
+    is_number = all(word.is_number for word in parts[start:end])
+    segments = _segments(parts)
+    is_last = any(begin < end <= close <= end + 1 for begin, close in segments)
+    for begin, close in segments if is_last else ():
+        if begin < end:
+            continue
+        first = parts[begin].form
+        is_part = first in _PARTS or first.endswith("ly")
+        is_clause = first in FUNCTION_WORDS and first != parts[start - 1].form
+        is_other = is_part or is_clause or (is_year(parts[begin]) and not is_number)
+        if is_other or close - begin > MAX_ITEM_WORDS:
+            break
+        items.append(Span(begin, close))
+    while start and parts[start - 1].form in HEDGES | {"even", "also"}:
+        start -= 1
+    is_first = any(begin == start for begin, _ in segments)
+    for begin, close in reversed(segments) if is_first else ():
+        if close <= start:
+            heads = [at for at in range(begin, close - 1) if parts[at].form in _PARTS | {"as"}]
+            items.insert(
+                0, Span(max([begin, close - MAX_ITEM_WORDS, *(at + 1 for at in heads)]), close)
+            )
+            if close - begin > MAX_ITEM_WORDS:
+                break
+    return items
+
+
+def _segments(parts: Words) -> list[Span]:
+    segments: list[Span] = []
+    begin = 0
+    for at, word in enumerate(parts):
+        is_joint = word.form in _LIST_JOINTS
+        if is_joint or word.gap.strip("\"'()") in (",", "/", "|", "、", "，"):
+            segments.append(Span(begin, at))
+            begin = at + is_joint
+    segments.append(Span(begin, len(parts)))
+    return [segment for segment in segments if segment.end > segment.start]
+
+
+def _is_gold(item: Words, golds: Sequence[Gold]) -> bool:
+    content = [word for word in item if word.form not in FUNCTION_WORDS]
+    return any(
+        len(content) == len(gold.words) and all(map(is_same_word, content, gold.words))
+        for gold in golds
+    )
+
+
+def _is_alike(item: Words, answer: Words) -> bool:
+    content = [word for word in item if word.form not in FUNCTION_WORDS | _PARTS]
+    if any(word.is_number for word in answer):
+        return any(word.is_number for word in content)
+    if any(word.is_name for word in answer):
+        return all(word.is_name for word in content)
+    return 0 < len(content) <= 2 and not content[0].is_name
+
+
+# --- other sentences
+
+
+def says_another(other: Sentence, sentence: Sentence, span: Span) -> bool:
+    """Whether two sentences differ in the answer only, as `He is from Paris` and `He is from Rome`."""
+    mine, theirs = ([word.form for word in part.words] for part in (sentence, other))
+    start, end = span
+    rest = theirs[start:end]
+    return start > 1 and mine[:start] == theirs[:start] and rest not in ([], mine[start:end])
+
+
+def follows_answer(
+    parts: Sequence[Sentence], index: int, span: Span, question: QuestionFacts
+) -> bool:
+    """Whether an earlier sentence answers the question with something of the kind of a gold.
+
+    One such sentence counts if that of the gold says little else: `It was shot in Paris in two weeks`
+    tells more than another answer, `It is Paris` does not.
+    """
+    sentence = parts[index]
+    before = [part for part in parts[:index] if _answers_before(part, sentence, span, question)]
+    others = (*sentence.words[: span.start], *sentence.words[span.end :])
+    own = [w for w in others if w.form not in FUNCTION_WORDS and not question.has(w)]
+    is_bare = any(is_fragment(part.words, question) for part in before)
+    return len(before) > 1 or is_bare or (bool(before) and len(own) < OWN_WORDS)
+
+
+def _answers_before(
+    earlier: Sentence, sentence: Sentence, span: Span, question: QuestionFacts
+) -> bool:
+    """Whether an earlier sentence is bare or repeats the question, and has an answer of its own.
+
+    That is a number for a number, a name for a name, or another word for common words.
+    """
+    if earlier.text.rstrip().endswith((":", "?")):
+        return False
+    is_bare = len(earlier.words) <= 3 or all(word.is_name for word in earlier.words)
+    echo = _echo(earlier, question)
+    if not is_bare and (echo < ECHO or echo < _echo(sentence, question)):
+        return False
+    gold = sentence.words[slice(*span)]
+    is_number = any(word.is_number for word in gold)
+    is_name = any(word.is_name for word in gold)
+    return any(
+        word.is_number if is_number else not is_name or (word.is_name and (at > 0 or is_bare))
+        for at, word in enumerate(earlier.words)
+        if not (question.has(word) or word.form in FUNCTION_WORDS | _FILLERS)
+    )
+
+
+def _echo(sentence: Sentence, question: QuestionFacts) -> float:
+    stems = {stem(word.form) for word in sentence.words}
+    return len(stems & question.stems) / max(1, len(question.stems))
