@@ -216,8 +216,10 @@ def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span |
         if part := _first_same(word, rest):
             rest.remove(part)
             indices.append(index)
-    opening = () if gold.is_name else gold.words[:1]
-    is_loose = needed[-1] not in rest and all(not w.is_name or w in opening for w in rest)
+    opening = () if any(word.is_name for word in gold.words[1:]) else gold.words[:1]
+    is_loose = needed[-1] not in rest and all(
+        not w.is_name or (w in opening and len(w.form) > 1) for w in rest
+    )
     own = [w for w in sentence if w.form not in FUNCTION_WORDS and not question.has(w)]
     least = HALF if len(own) <= len(indices) else MOST
     is_partial = len(indices) >= (least if is_loose else MOST_NAMES) * len(needed)
@@ -262,6 +264,7 @@ def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | 
     if is_titled and (span := next(_runs(parts, sentence), None)):
         return span
     is_whole = 2 <= len(parts) <= MAX_NAME_WORDS and not gold.is_list
+    is_whole &= question.asks_person or not question.words
     return _match_surname(parts, sentence, question) if is_whole else None
 
 
