@@ -109,6 +109,7 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _ACRONYM = re.compile(r"\(([A-Z]{3,8})\)")
+_TURNS = frozenset({"of", "in", "at", "from", "for", "who", "which"})
 _OR = re.compile(r"\sor\s|/|;\s")
 _APPOSITION = re.compile(r"(?:the|a|an|who|which|that|in|at|on|near|from|where)\s", re.IGNORECASE)
 #: A name before a clause: `Thomas Hobbes in his Leviathan`.
@@ -122,6 +123,7 @@ class Gold(NamedTuple):
 
     Attributes:
         words: its words, without function words unless it has no others (`The Who`).
+        head: what it is: its last word, or the one before `of` or the like.
         date: the date that it is, if it is nothing else.
         is_list: whether it has several parts, all of which are needed.
         is_name: whether it is written as the name of a person.
@@ -130,6 +132,7 @@ class Gold(NamedTuple):
     """
 
     words: tuple[Word, ...]
+    head: Word
     date: Date | None
     is_list: bool
     is_name: bool
@@ -166,8 +169,10 @@ def _gold(text: str) -> Gold:
     content = tuple(w for w in every if w.form not in FUNCTION_WORDS or month(w)) or every
     dates = dates_in(content)
     commas = sum("," in word.gap for word in every)
+    turn = next((at for at, word in enumerate(every) if word.form in _TURNS and at), len(every))
     return Gold(
         words=content,
+        head=every[turn - 1] if content else _NO_WORDS[0],
         date=dates[0][0] if len(dates) == 1 and dates[0][1] == (0, len(content)) else None,
         is_list=commas > 1 or any(word.form == "and" for word in every),
         is_name=not commas

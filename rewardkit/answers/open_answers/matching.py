@@ -29,11 +29,9 @@ MAX_SLIP_LETTERS = 40
 MIN_ACRONYM = 3
 #: Most words that are joined to one: `bee keeper` and `beekeeper`.
 MAX_JOINED = 6
-#: Fraction of the words of a gold that suffices, in an answer that says nothing else, in another one, and
-#: if a name or the last word is missing.
-HALF = 0.5
+#: Fraction of the words of a gold that suffices, and of common words in an answer that says nothing else.
 MOST = 0.66
-MOST_NAMES = 0.75
+HALF = 0.5
 #: Most words of a name of a person, and of an answer without a sentence, in which two names side by
 #: side are two answers.
 MAX_NAME_WORDS = 5
@@ -97,10 +95,10 @@ def _has_content(parts: Words) -> bool:
 
 
 def _is_title(sentence: Words, span: Span) -> bool:
-    """Whether function words are a name, such as `The Who` and `It`."""
+    """Whether function words are a name, such as `The Who` and `It`, or quoted."""
     title = sentence[slice(*span)]
     is_name = span.start > 0 and all(word.is_name and word.text != "I" for word in title)
-    return is_name or len(sentence) == len(title)
+    return is_name or title[0].gap[-1:] in ("'", '"') or len(sentence) == len(title)
 
 
 def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Iterator[Span]:
@@ -194,8 +192,8 @@ def _stems(sentence: Words) -> frozenset[str]:
 def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
     """Match the words of a gold in any order, close together, or most words of a long one.
 
-    Units, words of kind such as `city` and those that the question has may be missing; numbers, names,
-    parts of a list and the last word may not.
+    Units, words of kind such as `city` and those that the question has may be missing; numbers and
+    parts of a list may not.
     """
     known = [word for word in gold.words if not question.has(word)]
     needed = [
@@ -216,13 +214,12 @@ def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span |
         if part := _first_same(word, rest):
             rest.remove(part)
             indices.append(index)
-    opening = () if any(word.is_name for word in gold.words[1:]) else gold.words[:1]
-    is_loose = needed[-1] not in rest and all(
-        not w.is_name or (w in opening and len(w.form) > 1) for w in rest
-    )
     own = [w for w in sentence if w.form not in FUNCTION_WORDS and not question.has(w)]
-    least = HALF if len(own) <= len(indices) else MOST
-    is_partial = len(indices) >= (least if is_loose else MOST_NAMES) * len(needed)
+    is_common = not any(word.is_name for word in gold.words[1:] + gold.words[-1:])
+    is_headed = gold.head not in rest
+    is_alone = is_headed and len(own) <= len(indices)
+    is_partial = len(indices) >= (HALF if is_alone and is_common else MOST) * len(needed)
+    is_partial &= is_headed or not gold.is_name
     if any(part.is_number for part in rest) or (rest and (gold.is_list or not is_partial)):
         return None
     start, end = indices[0], indices[-1] + 1

@@ -1,9 +1,7 @@
 """The words of a short text in the form in which answers are compared.
 
-Case, accents, punctuation, possessives and articles do not count. Numbers in words, ordinals, Roman
-numerals and thousands separators become numbers; units, months and common abbreviations become one
-form. `Word` keeps what a comparison needs besides: whether the word is written as a name, whether
-it is a number, and what punctuation precedes it.
+Case, accents, punctuation and articles do not count. Numbers in words, ordinals and Roman numerals
+become numbers; units, months and common abbreviations become one form.
 """
 
 import re
@@ -24,7 +22,7 @@ FUNCTION_WORDS = ARTICLES | split_words(
     "of in on at to for by with from into as and or is are was were be been being it its this that"
     " these those there their his her he she they them him who whom which what when where why how"
     " do does did has have had will would can could may i you we my your our s t than then so also"
-    " about during around over under between within because"
+    " about during around over under between within because 是"
 )
 
 #: Words of a question that asks for a person: pronouns, and persons by what they do.
@@ -62,9 +60,6 @@ NUMBERS = _count(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen"
 )  # fmt: skip
-_TENS = split_words("20 30 40 50 60 70 80 90")
-#: Numbers that are the hundreds of a year: `nineteen forty-five`.
-_CENTURIES = split_words("15 16 17 18 19 20")
 MULTIPLIERS = {
     "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
 }  # fmt: skip
@@ -151,7 +146,7 @@ GENERIC_NOUNS = KINDS | split_words(
 
 #: Words of a question that asks for several things.
 SEVERAL_WORDS = split_words(
-    "list cast all some several two three four five six seven eight nine ten both members names"
+    "list cast some several two three four five six seven eight nine ten both members names"
     " order types kinds examples countries states cities people actors players"
 )
 #: Words after `or` that widen a number instead of replacing it: `18 or older`.
@@ -200,7 +195,7 @@ class Word(NamedTuple):
 _CHINESE_WORD = "不是|并非|不为|没有|或者|还是|可能|也许|是错|不对|错误|[是或和]"
 _TOKEN = re.compile(
     r"\d{1,2}(?=\.\d{1,2}\.\d{4}\b)|(?<=\d\.)\d{1,2}(?=\.\d{4}\b)"  # 4.7.1776
-    r"|\d+(?:,\d{3}(?!\d))*(?:\.\d+)?"
+    r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
     rf"|{_CHINESE_WORD}|(?:(?!{_CHINESE_WORD})[⺀-⿿\u3040-鿿가-힯])+"
     r"|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
 )
@@ -208,13 +203,10 @@ _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]?")
 _DOTTED_LETTERS = re.compile(r"\b[A-Za-z]\.(?: ?[A-Za-z]\b\.?)+")
 #: Where a blank is missing: `inNew York`, `astronomerAnders`.
 _GLUED = re.compile(r"\b(The|[a-z]{2,20})(?=[A-Z][a-z])")
-#: Raised digits are marks of sources.
-_SUPERSCRIPTS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f]+")
+_RAISED_DIGITS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f]+")
 #: `$94m`, `£3bn`
 _MONEY = re.compile(r"([$£€] ?\d[\d.,]{0,20}) ?(m|mn|bn|b|k)\b", re.IGNORECASE)
 _SCALES = {"m": "million", "mn": "million", "bn": "billion", "b": "billion", "k": "thousand"}
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th"})
 _ROMANS = {
     tens + ones: 10 * ten + one
     for ten, tens in enumerate(["", *"X XX XXX XL L LX LXX LXXX".split()])
@@ -237,11 +229,10 @@ _FOLDED = str.maketrans(
 
 def fold(text: str) -> str:
     """Return a text without accents, superscripts and typographic quotes; case stays."""
-    text = _SUPERSCRIPTS.sub(" ", text[:MAX_CHARS]).translate(_FOLDED)
+    text = _RAISED_DIGITS.sub(" ", text[:MAX_CHARS]).translate(_FOLDED)
     if text.isascii():
         return text
-    parts = unicodedata.normalize("NFKD", text)
-    return "".join(char for char in parts if not unicodedata.combining(char))
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def words(text: str) -> tuple[Word, ...]:
@@ -264,25 +255,21 @@ def _raw_words(text: str) -> list[Word]:
         end = token.end()
         previous = result[-1] if result else None
         ending = raw.lower() if not gap and previous and previous.is_number else ""
+        mark = "|" if is_dash else gap.replace(" ", "")
         if raw[0].isdigit():
-            number = _number_word(raw, "|" if is_dash else gap.replace(" ", ""))
+            form = _plain(Decimal(raw.replace(",", "")))
             if previous and gap in ("", "-") and re.fullmatch("[A-Za-z]", previous.text):
                 # one word, as `A5` and `F-16`: neither `a` nor `5`
-                form, text_of_both = previous.form + number.form, previous.text + raw
-                result[-1] = previous._replace(form=form, is_name=False, text=text_of_both)
+                result[-1] = Word(
+                    previous.form + form, False, False, False, previous.gap, previous.text + raw
+                )
             else:
-                form = f"-{number.form}" if is_negative else number.form
-                result.append(number._replace(form=form))
+                result.append(Word("-" * is_negative + form, False, True, False, mark, raw))
         elif previous and ending == "s":  # 1920s
             result[-1] = previous._replace(form=f"{previous.form}s", is_number=False)
-        elif ending not in _ORDINAL_ENDINGS:
-            result.append(_plain_word(raw, "|" if is_dash else gap.replace(" ", ""), previous))
+        elif ending not in ("st", "nd", "rd", "th"):
+            result.append(_plain_word(raw, mark, previous))
     return result
-
-
-def _number_word(raw: str, gap: str) -> Word:
-    digits = raw.replace(",", "") if _THOUSANDS.fullmatch(raw) else raw.partition(",")[0]
-    return Word(_plain(Decimal(digits)), False, True, False, gap, raw)
 
 
 def _plain(value: Decimal) -> str:
@@ -324,33 +311,31 @@ def _join_remainders(parts: list[Word]) -> list[Word]:
     for word in parts:
         has_and = len(result) > 1 and result[-1].form == "and"
         previous = result[-2] if has_and else result[-1] if result else None
-        if previous and _is_remainder(previous, word, has_and):
-            if has_and:
-                result.pop()
-            hundreds = _is_century(previous) and len(word.form) == 2
-            total = int(previous.form) * (100 if hundreds else 1) + int(word.form)
+        if previous and (number := _number_of_both(previous, word, has_and)):
+            del result[-1 - has_and :]
             text = f"{previous.text} {word.text}"
-            result[-1] = previous._replace(form=str(total), text=text)
+            result.append(previous._replace(form=str(number), text=text))
         else:
             result.append(word)
     return result
 
 
-def _is_century(word: Word) -> bool:
-    return word.text.lower() in NUMBERS and word.form in _CENTURIES
-
-
-def _is_remainder(previous: Word, word: Word, has_and: bool) -> bool:
-    """Whether a number in words goes on with another one: `twenty one`, `two hundred and six`, `nineteen forty`."""
+def _number_of_both(previous: Word, word: Word, has_and: bool) -> int:
+    """Return the number of `twenty one`, `two hundred and six`, `nineteen forty`; 0 for two numbers."""
     last = previous.text.lower().rpartition(" ")[2]
-    is_tens = str(NUMBERS.get(last)) in _TENS and not has_and
-    scale = 10 if is_tens else MULTIPLIERS.get(last, 0)
-    if _is_century(previous) and not has_and and len(word.form) == 2:
-        scale = 100
     in_words = word.is_number and word.text[0].isalpha()
     is_close = not word.gap.strip("-" if last in NUMBERS else ",-")
-    both = previous.is_number and previous.form.isdecimal() and word.form.isdecimal()
-    return in_words and is_close and both and len(word.form) < 16 and int(word.form) < scale
+    both = previous.form.isdecimal() and word.form.isdecimal() and len(word.form) < 16
+    if not (in_words and is_close and both):
+        return 0
+    a, b = int(previous.form), int(word.form)
+    if last in MULTIPLIERS:
+        return a + b if b < MULTIPLIERS[last] else 0
+    if has_and or last not in NUMBERS:
+        return 0
+    if NUMBERS[last] >= 20 and b < 10:
+        return a + b
+    return 100 * a + b if 15 <= a <= 20 and 10 <= b < 100 else 0
 
 
 def _without_articles(parts: list[Word]) -> Iterator[Word]:
