@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.open_answers import matching, rivals
+from rewardkit.answers.open_answers import matching
 from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.squad import f1, normalize
 from rewardkit.answers.open_answers.verdict import MAX_ANSWER_WORDS, MAX_GOLD_WORDS, Outcome, judge
@@ -154,7 +154,6 @@ def test_near_misses_are_wrong(answer, gold, question):
         ("It was none other than Anna Berg.", "Anna Berg", WHO),
         ("Without a doubt, Anna Berg painted it.", "Anna Berg", WHO),
         ("The song is by The Who.", "The Who", "Which band wrote it?"),
-        ("This is called a solidus or slash.", "solidus", "What is the name of the line?"),
         ("He won many prizes in Millford but left.", "Millford", WHERE),
         ("The Lord of Oak Bay was filmed in Oak Bay.", "Oak Bay", "Where was The Lord of Oak Bay filmed?"),
         ("Painter of the old chapel: Anna Berg.", "Anna Berg", WHO),
@@ -193,7 +192,7 @@ def test_a_sentence_states_its_answer(answer, gold, question):
         ("Paris\nLondon\nRome", "London", WHERE, Outcome.GUESSES),
         ("Paris · London · Rome", "Paris", WHERE, Outcome.GUESSES),
         ("Paris oder London", "Paris", WHERE, Outcome.GUESSES),
-        ("Possible answers are Paris and London.", "Paris", WHERE, Outcome.GUESSES),
+        ("This is called a rope or a lamp.", "rope", WHAT, Outcome.GUESSES),
         ("- Paris\n- London\n- Rome", "Paris", WHERE, Outcome.GUESSES),
         ("(a) Paris (b) London", "Paris", WHERE, Outcome.GUESSES),
         ("[1919][1920][1921][1922]", "1921", WHEN, Outcome.GUESSES),
@@ -309,7 +308,6 @@ def test_the_comparisons_with_400_long_golds_are_bounded(monkeypatch):
         calls += 1
         return is_same_word(word, gold)
 
-    monkeypatch.setattr(rivals, "is_same_word", counted)
     monkeypatch.setattr(matching, "is_same_word", counted)
     golds = [" or ".join(f"Name{i}x{k} Wordlonger{k}" for k in range(12)) for i in range(400)]
     answer = " ".join(["bridge", "river"][k % 2] for k in range(155))

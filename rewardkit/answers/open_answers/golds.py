@@ -111,10 +111,9 @@ _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _ACRONYM = re.compile(r"\(([A-Z]{3,8})\)")
 _TURNS = frozenset({"of", "in", "at", "from", "for", "who", "which"})
 _OR = re.compile(r"\sor\s|/|;\s")
-_APPOSITION = re.compile(r"(?:the|a|an|who|which|that|in|at|on|near|from|where)\s", re.IGNORECASE)
-#: A name before a clause: `Thomas Hobbes in his Leviathan`.
-_NAME_AND_CLAUSE = re.compile(
-    r"((?:[^\W\d_a-z][\w.'-]{0,30} ){1,4}?)(?:in|who|which|from|as|for|during)\s"
+#: What follows a name in `Thomas Hobbes in his Leviathan`, `Berg, the painter`.
+_CLAUSE = re.compile(
+    r",?\s(?:in|who|which|from|as|for|during|where|near|that)\s.*|,\s(?:the|an?|at|on)\s[^,]*$"
 )
 
 
@@ -123,6 +122,7 @@ class Gold(NamedTuple):
 
     Attributes:
         words: its words, without function words unless it has no others (`The Who`).
+        stems: their stems.
         head: what it is: its last word, or the one before `of` or the like.
         date: the date that it is, if it is nothing else.
         is_list: whether it has several parts, all of which are needed.
@@ -132,6 +132,7 @@ class Gold(NamedTuple):
     """
 
     words: tuple[Word, ...]
+    stems: frozenset[str]
     head: Word
     date: Date | None
     is_list: bool
@@ -147,11 +148,8 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     outside = " ".join(_BRACKETS.sub(" ", text).split())
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
     wordings += _ACRONYM.findall(text)
-    if clause := _NAME_AND_CLAUSE.match(outside):
-        wordings.append(clause[1])
+    wordings += [name for name in [_CLAUSE.sub("", outside)] if _gold(name).is_name]
     before, comma, after = outside.partition(",")
-    if comma and "," not in after and _APPOSITION.match(after.strip()):
-        wordings.append(before)
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
     if comma and "," not in after and (head := _gold(before)).is_name:
         golds.append(head._replace(is_head=True))
@@ -172,6 +170,7 @@ def _gold(text: str) -> Gold:
     turn = next((at for at, word in enumerate(every) if word.form in _TURNS and at), len(every))
     return Gold(
         words=content,
+        stems=frozenset(stem(word.form) for word in content),
         head=every[turn - 1] if content else _NO_WORDS[0],
         date=dates[0][0] if len(dates) == 1 and dates[0][1] == (0, len(content)) else None,
         is_list=commas > 1 or any(word.form == "and" for word in every),

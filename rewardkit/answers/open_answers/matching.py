@@ -216,11 +216,12 @@ def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span |
             indices.append(index)
     own = [w for w in sentence if w.form not in FUNCTION_WORDS and not question.has(w)]
     is_common = not any(word.is_name for word in gold.words[1:] + gold.words[-1:])
-    is_headed = gold.head not in rest
-    is_alone = is_headed and len(own) <= len(indices)
+    is_whole = gold.is_name and not (question.asks_person and gold.head not in rest)
+    is_alone = gold.head not in rest and len(own) <= len(indices)
     is_partial = len(indices) >= (HALF if is_alone and is_common else MOST) * len(needed)
-    is_partial &= is_headed or not gold.is_name
-    if any(part.is_number for part in rest) or (rest and (gold.is_list or not is_partial)):
+    if any(part.is_number for part in rest) or (
+        rest and (gold.is_list or is_whole or not is_partial)
+    ):
         return None
     start, end = indices[0], indices[-1] + 1
     golden = {word.form for word in gold.words} | {"0"}

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rewardkit.answers.open_answers.golds import Gold, QuestionFacts, dates_in, is_year
-from rewardkit.answers.open_answers.matching import is_same_word
 from rewardkit.answers.open_answers.roles import Span, Words, is_fragment, phrase_start
 from rewardkit.answers.open_answers.words import (
     COMPARATIVES,
@@ -42,8 +41,6 @@ _CHOICES = split_words("or 或 还是 maybe perhaps possibly probably 可能 也
 _DESCRIPTIONS: tuple[list[str], ...] = ([], [","], ["("], ["(", ","])
 #: Words after a comma that name parts of what precedes: `Utah, including Provo and Ogden`.
 _PARTS = split_words("including such especially with")
-#: Words that announce a list as guesses: `Possible answers are Paris and Rome`.
-_ANNOUNCEMENTS = split_words("answers candidates guesses")
 
 
 def has_rival(
@@ -74,7 +71,7 @@ def has_rival(
     is_common = not any(word.is_name or word.is_number for word in answer)
     if is_common and sentence[start].gap.strip("\"'"):
         first += [word.form for word in sentence[:start] if _is_own(word, question)]
-    mine = sum(_is_gold(part.words, golds) for part in parts)
+    mine = sum(any(_is_part_of(part.words, gold) for gold in golds) for part in parts)
     if mine > 1 and 2 * mine >= len(parts):
         return False
     is_described = len(rest) <= MAX_DESCRIPTIONS and [*filter(None, rest)] in _DESCRIPTIONS
@@ -98,7 +95,7 @@ def _marks_of_others(
         is_inside = word.gap in ("", "-", "'") or at in in_dates
         if is_item and is_open and is_inside:
             rows[-1].append(word)
-        elif is_item := is_item and not _opens_phrase(word, after):
+        elif is_item := is_item and (word.is_number or len(word.text) > 1):  # unlike `(b) London`
             before = parts[at - 1].form if at else "|"
             rows.append([word])
             is_spam = word.gap and word.is_number and not is_number
@@ -112,13 +109,6 @@ def _marks_of_others(
     ]
 
 
-def _opens_phrase(word: Word, after: Word | None) -> bool:
-    """Whether a word with a capital is not a name: `Written by`, `Formerly`, the letter in `(b) London`."""
-    is_adverb = word.form.endswith(("ed", "ly"))
-    is_letter = len(word.text) == 1 and not word.is_number
-    return is_letter or is_adverb or (after is not None and after.form == "by")
-
-
 def _is_own(word: Word, question: QuestionFacts) -> bool:
     return word.form not in _NAMELESS | _FILLERS and not question.has(word)
 
@@ -130,8 +120,8 @@ def _is_figure(word: Word, after: Word | None) -> bool:
 
 
 def _is_part_of(item: Sequence[Word], gold: Gold) -> bool:
-    forms, golden = ({word.form for word in words} for words in (item, gold.words))
-    return forms <= golden or golden <= forms
+    stems = {stem(word.form) for word in item if word.form not in FUNCTION_WORDS}
+    return bool(stems) and (stems <= gold.stems or gold.stems <= stems)
 
 
 # --- lists in a sentence
@@ -146,19 +136,10 @@ def is_guess(parts: Words, span: Span, golds: Sequence[Gold], question: Question
     answer = parts[slice(*span)]
     items = _items_around(parts, span)
     others = [parts[slice(*item)] for item in items if item != span]
-    others = [item for item in others if not _is_gold(item, golds)]
+    others = [item for item in others if not any(_is_part_of(item, gold) for gold in golds)]
     joints = {word.form for word in parts[items[0].start : items[-1].end]}
-    is_named = not {"called", "known", "termed", "named"}.isdisjoint(
-        word.form for word in parts[max(0, span.start - 3) : span.start]
-    )
-    has_proper = any(word.is_name or word.is_number for word in answer)
-    if is_named and not has_proper and len(items) == 2 and items[0] == span:
-        return False  # `called a callable or redeemable bond`
     is_wider = any(item[0].form in COMPARATIVES for item in others)
     if others and joints & _CHOICES and not is_wider:
-        return True
-    is_announced = any(word.form in _ANNOUNCEMENTS for word in parts[: span.start])
-    if others and is_announced and not question.asks_several:
         return True
     golden = len(items) - len(others)
     if golden > 1 and 2 * golden >= len(items):
@@ -213,14 +194,6 @@ def _segments(parts: Words) -> list[Span]:
             begin = at + is_joint
     segments.append(Span(begin, len(parts)))
     return [segment for segment in segments if segment.end > segment.start]
-
-
-def _is_gold(item: Words, golds: Sequence[Gold]) -> bool:
-    content = [word for word in item if word.form not in FUNCTION_WORDS]
-    return any(
-        len(content) == len(gold.words) and all(map(is_same_word, content, gold.words))
-        for gold in golds
-    )
 
 
 def _is_alike(item: Words, answer: Words) -> bool:

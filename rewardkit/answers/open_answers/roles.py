@@ -46,7 +46,6 @@ _REFERENCE_PAIRS = split_phrases(
     ";similar to;related to;prior to;compared to;compared with;followed by;preceded by;descent of;lost to"
     ";anything but;everything but;everywhere but;anyone but;everyone but;nothing like"
 )
-_NAMINGS = split_words("named called other")
 #: Words that bound the number after them, and that make another number of the one beside them.
 _BOUNDS = (
     split_words("pre post under below above nearly almost least most")
@@ -117,7 +116,7 @@ def _is_reference(sentence: Words, start: int, question: QuestionFacts) -> bool:
         word = sentence[at - 1]
         before = sentence[at - 2].form if at > 1 else ""
         is_pair = f"{before} {word.form}" in _REFERENCE_PAIRS and before not in question.every
-        is_alone = word.form in references - question.every and before not in _NAMINGS
+        is_alone = word.form in references - question.every and before != "other"
         if (is_pair or is_alone) and not sentence[at].gap.strip("\"'("):
             return True
     return False

@@ -175,10 +175,6 @@ _DENIALS = split_words(
 #: Words that deny only what directly follows them.
 _CLOSE_DENIALS = split_words("no non without")
 _WRONG = split_words("wrong incorrect false untrue mistaken 是错 不对 错误")
-#: Words that tell what others think, and those with which the truth then follows.
-_OPINIONS = split_words(
-    "say says said believe believed think thought claim claimed argue assume guess suspect"
-)
 _CONTRASTS = split_words("but however actually although though yet others")
 #: Words that open a sentence which takes back the one before.
 _RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
@@ -191,7 +187,7 @@ _TAKEN_BACK = split_phrases(
 
 def _is_stated(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
     """Whether a sentence states the words of a span, and does not ask or deny them."""
-    before, after = sentence.words[: span.start], sentence.words[span.end :]
+    after = sentence.words[span.end :]
     if sentence.text.rstrip(" .\"')]").endswith("?"):
         return False
     if _is_denied_before(sentence.words, span.start, question):
@@ -203,9 +199,7 @@ def _is_stated(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
     if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
         return False
     turn = next((at for at, word in enumerate(after) if word.form in _CONTRASTS), None)
-    return turn is None or not (
-        any(word.form in _OPINIONS for word in before) or _answers(after[turn:], question)
-    )
+    return turn is None or not _answers(after[turn:], question)
 
 
 def _answers(clause: Words, question: QuestionFacts) -> bool:

@@ -373,7 +373,6 @@ def month(word: Word) -> int:
 #: Most sentences of an answer that are read.
 MAX_SENTENCES = 40
 
-_DOTTED = re.compile(r"\b([A-Za-z])\. ?(?=[A-Za-z]\.)")
 _STOP = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[^\W_])|[\n;]+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'.])(?:[A-Za-z]|mr|mrs|ms|dr|st|mt|vs|v|jr|sr|prof|gen|col|lt|capt|rev|no|vol|approx|ca"
@@ -403,7 +402,7 @@ class Sentence(NamedTuple):
 
 def sentences(text: str) -> tuple[Sentence, ...]:
     """Return the sentences of an answer."""
-    text = _DOTTED.sub(r"\1.", fold(text))
+    text = fold(text)
     parts: list[str] = []
     begin = 0
     for stop in _STOP.finditer(text):
