@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from rewardkit.scorers import qa
 
 Row = dict[str, Any]
 HALVES = ("build", "held out")
+SETS = ("qa_evouna", "qa_nq301")
 
 
 def contains_a_gold(row: Row) -> bool:
@@ -65,23 +67,26 @@ def figures(rule: Callable[[Row], bool], rows: Sequence[Row]) -> tuple[float, fl
 
 def mean(values: Sequence[bool]) -> float:
     """Return the share of true values."""
-    return sum(values) / len(values)
+    return sum(values) / max(1, len(values))
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=Path, required=True)
-    lines = (parser.parse_args().cases / "qa_evouna.jsonl").read_text(encoding="utf-8").split("\n")
-    rows = [row for row in map(json.loads, filter(None, lines)) if row["label"] is not None]
-    print("| half | rule | short answers | sentences | wrong answers paid | µs a call |")
-    print("|---|---|---|---|---|---|")
-    for half in HALVES:
+    cases = parser.parse_args().cases
+    sets = [name for name in SETS if (cases / f"{name}.jsonl").exists()]
+    print("| set | half | rule | short answers | sentences | wrong answers paid | µs a call |")
+    print("|---|---|---|---|---|---|---|")
+    for name, half in product(sets, HALVES):
+        lines = (cases / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+        rows = [row for row in map(json.loads, filter(None, lines)) if row["label"] is not None]
         of_half = [row for row in rows if half_of(row) == half]
-        for name, rule in RULES.items():
+        for title, rule in RULES.items() if of_half else ():
             short, sentence, paid, microseconds = figures(rule, of_half)
             print(
-                f"| {half} | {name} | {short:.3f} | {sentence:.3f} | {paid:.1%} | {microseconds:.0f} |"
+                f"| {name} | {half} | {title} | {short:.3f} | {sentence:.3f} | {paid:.1%} "
+                f"| {microseconds:.0f} |"
             )
 
 

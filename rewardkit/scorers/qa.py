@@ -13,11 +13,10 @@ JSON. `extra_info["question"]` is read if present: its words are no evidence, an
 person, a place, a number or several things are asked for.
 
 `robust` ignores case, accents, punctuation, articles, plurals and titles; reads numbers in words,
-ordinals, Roman numerals, dates in any order, units and common abbreviations; and accepts a name
-without its middle names. It reads sentences, and a gold counts only if a sentence states it: not in
-`not Paris`, `rather than Paris`, `some say Paris, but ...`, not as one of several guesses (`Paris or
-London`), not after another answer, and not in more than 160 words. `rewardkit.answers.open_answers`
-has the rules.
+ordinals, Roman numerals, dates in any order, units and acronyms; and accepts a name without its
+middle names. It reads sentences, and a gold counts only if a sentence states it: not in `not Paris`,
+`Lyon, near Paris`, `a suburb of Paris`, not as one of several guesses (`Paris or London`), not after
+another answer, and not in more than 160 words. `rewardkit.answers.open_answers` has the rules.
 
 `exact` returns verl's scores: `format_score` for a wrong answer in tags, 0.0 without tags, and a
 quarter of 1.0 if one of the tags stands more than 10 times. One hole is closed: a gold that is

@@ -126,7 +126,9 @@ def _is_owner(sentence: Words, span: Span, question: QuestionFacts) -> bool:
     """Whether a gold only says who or what something else is: `the wife of X`, `X's wife`."""
     start, (_, end) = phrase_start(sentence, span.start), span
     things = [
-        sentence[at - 2] for at in {start, span.start} if at > 1 and sentence[at - 1].form == "of"
+        sentence[at - 2]
+        for at in {start, span.start}
+        if at > 1 and sentence[at - 1].form == "of" and not sentence[at - 2].is_name
     ]
     others = [word for word in sentence[end : end + 1] if not word.gap]
     if any(word.form in _RELATIVES - question.every for word in things + others):
