@@ -19,7 +19,7 @@ DENIAL = re.compile(
 )
 DOUBT = re.compile(
     r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if|whether"
-    r"|either|unless|should have|possible(?=\W*$|\s+(?:answers?|that)\b)|seems?|appears?|supposed|used to|exceeds?|tempting|had we|believes?|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
+    r"|either|unless|should have|possible(?=\W*$|\s+(?:answers?|that)\b)|seems?|appears?|supposed|used to|exceeds?|tempting|had we|believes|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
     r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
     re.IGNORECASE,
 )

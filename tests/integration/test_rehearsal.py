@@ -166,7 +166,6 @@ def test_a_tool_agent_is_rehearsed(plan, tmp_path):
     assert parts == ["dynamic sampling", "calls of tools"]
 
 
-@pytest.mark.nightly
 def test_a_ppo_plan_judged_by_verl_s_own_scorer_passes_every_check(plan, tmp_path):
     """The plan has a critic and no custom function: verl's own scorer is watched as well."""
     settings = ["algorithm.adv_estimator=gae", "critic.model.path=Qwen/Qwen3-8B"]
