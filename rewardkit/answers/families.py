@@ -54,17 +54,22 @@ MAX_TURNS = 60
 
 def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
     """Whether two values are the same answer, also under other names of their parameters."""
+    is_of_naturals = pred[0] == "where" and pred[5] == "N" and gold[0] != "where"
+    if is_of_naturals and any(map(_turn_parameters, _items(equation_value(gold, STRICT)))):
+        return False  # turns are of all integers
     if same_answer(pred, gold, policy):
         return True
+    if is_equation(pred) and _is_asked(pred[2], question) and not any(map(symbols, pred[3:])):
+        named = (*pred[:2], ("sym", "value"), *pred[3:])  # m + n = 34
+        return value_type(gold) == "value" and same_answer(named, gold, policy)
+    if not symbols(gold) and gold[0] != "congruence":
+        return False
     arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
     if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
         bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
         return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     if products := _functions_as_products(pred, gold):
         return same_answer(substitute(pred, products), substitute(gold, products), policy)
-    if is_equation(pred) and _is_asked(pred[2], question) and not any(map(symbols, pred[3:])):
-        named = (*pred[:2], ("sym", "value"), *pred[3:])  # m + n = 34
-        return value_type(gold) == "value" and same_answer(named, gold, policy)
     pred, gold = normal_form(pred), normal_form(gold)
     free = parameters(gold, question)
     is_congruence = any(part[0] == "congruence" for n in (pred, gold) for part in subtrees(n))
@@ -111,9 +116,7 @@ def parameters(gold: Node, question: str) -> set[str]:
     node, bound = (gold[1], gold[4].split()) if is_declared else (gold, [])
     value = equation_value(node, STRICT)
     free = symbols(node) & set(bound) | _integration_constants(node, value)
-    for item in _items(value):
-        for term in item[1:] if item[0] == "add" else (item,):
-            free |= _turn_parameter(term)
+    free = free.union(*map(_turn_parameters, _items(value)))
     return {name for name in free - _VARIABLES if not _occurs_in(name, question)}
 
 
@@ -124,6 +127,11 @@ def _items(node: Node) -> Iterator[Node]:
                 yield from _items(part)
     else:
         yield node
+
+
+def _turn_parameters(value: Node) -> set[str]:
+    terms = value[1:] if value[0] == "add" else (value,)
+    return set().union(*map(_turn_parameter, terms))
 
 
 def _turn_parameter(term: Node) -> set[str]:
@@ -305,6 +313,8 @@ def _common_period(progressions: list[Progression]) -> Any:
     if not all(each.step for each in progressions):
         raise NoProgressionError("a step of zero")
     ratios = [abs(each.step / unit) for each in progressions]
+    if not all(1 / MAX_TURNS <= ratio <= MAX_TURNS for ratio in ratios):
+        raise NoProgressionError("too many turns")
     steps = [Fraction(float(ratio)).limit_denominator(MAX_TURNS) for ratio in ratios]
     for ratio, step in zip(ratios, steps, strict=True):
         if abs(ratio * step.denominator - step.numerator) > 1e-25:

@@ -125,13 +125,14 @@ def _is_expression(side: Node) -> bool:
 
 def _is_rounding(rounding: Node, value: Node) -> bool:
     r"""Whether the number after `\approx` is the value before it, rounded to the digits shown."""
-    number = _without_unit(rounding)
+    number = rounding[1] if rounding[0] == "degree" else _without_unit(rounding)
     if number[0] != "num" or (number[2] is None and number[1].denominator != 1):
         return False
     try:
-        exact = Fraction(evaluate_double(_without_unit(value), {}).real)
+        value_in_double = evaluate_double(_without_unit(value), {}).real
     except UndefinedError:
         return True
+    exact = Fraction(math.degrees(value_in_double) if rounding[0] == "degree" else value_in_double)
     if (rounding[0] == "percent") != (value[0] == "percent"):
         exact *= 100 if rounding[0] == "percent" else Fraction(1, 100)
     zeros = len(str(number[1])) - len(str(number[1]).rstrip("0"))  # 300 may be rounded to hundreds

@@ -121,6 +121,7 @@ def test_labelled_numbers_are_equal_only_with_one_label_and_one_value(one, other
         (r"\sqrt{7}，约为2.65", r"\sqrt{7}", True),
         (r"\sqrt{7}\text{ cm }(\approx 2.65\text{ cm})", r"\sqrt{7}\text{ cm}", True),
         (r"x=\sqrt{7} (\approx 2.65)", r"\sqrt{7}", True),
+        (r"\arctan 2\approx 63.4^\circ", r"\arctan 2", True), (r"\arctan 2\approx 63.5^\circ", r"\arctan 2", False), (r"\arctan 2\approx 1.11", r"\arctan 2", True),
         (r"12 or about 13", r"12", False),
         (r"12 or about 13", r"13", False),
         (r"5, about 6", r"5", False),
