@@ -272,7 +272,7 @@ def _progression(node: Node, names: set[str]) -> Progression:
     name, *others = set().union(*map(symbols, ends)) or ("",)
     if others or name not in names:
         raise NoProgressionError("no parameter")
-    charge_steps(*ends, times=3 * PRECISE_STEPS)
+    charge_steps(*ends, times=6 * PRECISE_STEPS)
     rows = [[_real_value(end, {name: float(k)}) for k in range(3)] for end in ends]
     step = rows[0][1] - rows[0][0]
     if any(abs(b - a - step) > 1e-30 for row in rows for a, b in pairwise(row)):
