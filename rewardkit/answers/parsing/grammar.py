@@ -212,11 +212,9 @@ class _Parser:
     def parse_items(self) -> Node:
         """Parse `a, b; c or d`: groups separated by `;` and `or`, items by commas and `and`."""
         groups: list[list[Node]] = [[]]
-        starts: list[int] = []
         joints: set[str] = set()
         clause: list[Token] = []
         while True:
-            starts.append(self.position)
             groups[-1].append(self.parse_relation())
             if clause := self._take_clause():
                 break
@@ -227,8 +225,6 @@ class _Parser:
             joints.add(joint)
             if joint in (";", "or"):
                 groups.append([])
-        if not clause and not self.open_brackets:
-            clause = self._take_memberships(groups, starts)
         node = _share_modulus(_group_items(groups, joints))
         return ("where", node, *_read_clause(clause)) if clause else node
 
@@ -254,21 +250,26 @@ class _Parser:
             return []
         opener = self.peek(1) if self.is_next("(", "[") else self.next
         is_opener = opener.low in vocabulary.CLAUSE_OPENERS
-        if not (is_opener or (opener is not self.next and self.opens_condition())):
+        if not (is_opener or self.opens_condition() or self._opens_membership()):
             return []
         start, self.position = self.position, len(self.tokens) - 1
         return self.tokens[start:-1]
 
-    def _take_memberships(self, groups: list[list[Node]], starts: list[int]) -> list[Token]:
-        r"""Remove last items that say where the others hold (`k \in \mathbb{Z}`); return their tokens."""
-        start = self.position
-        while len(groups[-1]) > 1:
-            *others, item = [item for group in groups for item in group]
-            if not _is_membership_clause(item, others):
-                break
-            start = starts[len(others)]
-            groups[-1].pop()
-        return self.tokens[start : self.position]
+    def _opens_membership(self) -> bool:
+        r"""Whether an item only says what a name before it may be: `k \in \mathbb{Z}`, `n \ge 1`."""
+        name, sign, right = self.next, self.peek(1), self.peek(2)
+        is_set = sign.is_sign(r"\in") and right.text.startswith((r"\mathbb", *"ZNRCQ"))
+        is_count = sign.is_sign(r"\ge", ">") and right.text in ("0", "1") and name.text in "ijkmn"
+        is_whole = self.peek(3).kind == "end" or self.peek(3).is_sign(",", ".")
+        if not (is_set or (is_count and is_whole)) or not self.tokens[self.position - 1].is_sign(
+            ","
+        ):
+            return False
+        is_known = any(token.text == name.text for token in self.tokens[: self.position])
+        rest = self.tokens[self.position :]
+        return is_known and not any(
+            token.is_sign(";") or token.low in vocabulary.DISJUNCTIONS for token in rest
+        )
 
     # --- relations and labels
 
@@ -292,13 +293,10 @@ class _Parser:
             sides[0] = ("sym", sides[0][1])  # the eccentricity e, the current i
         node = ("rel", " ".join(operators), *sides) if operators else sides[0]
         node = self._parse_modulus(node)
-        if not label:
-            return node
-        if node[0] != "rel":
+        if label and node[0] != "rel":
             return ("rel", "=", ("sym", label), node)
-        if is_chain:
-            return ("rel", f"= {node[1]}", ("sym", label), *node[2:])
-        return node  # as in `the answer is x > 3`
+        is_chain = is_chain and bool(label)  # not as in `the answer is x > 3`
+        return ("rel", f"= {node[1]}", ("sym", label), *node[2:]) if is_chain else node
 
     def _parse_operator(self) -> str:
         is_relation = self.next.is_sign(*vocabulary.RELATION_SIGNS)
@@ -475,35 +473,34 @@ class _Parser:
 
     def _parse_unit(self) -> Unit:
         """Parse a unit: `cm^2`, `m/s`, `J/(mol K)`, `square feet`, `apples`; `NO_UNIT` without one."""
-        if self.opens_unit_fraction():
-            self.advance()
-            top, bottom = (self._parse_bracketed_unit("{", "}") for _ in range(2))
-            return top.multiply(bottom, -1)
-        if self.opens_unit():
-            return self._parse_bracketed_unit("(", ")")
         unit = last = NO_UNIT
         words, power, is_divisor = 0, 1, False
         while words <= MAX_UNIT_WORDS:
-            if words and self.is_next("/") and self.peek(1).is_sign("("):
-                self.advance()
-                unit = unit.multiply(self._parse_bracketed_unit("(", ")"), -1)
-                break
             is_divisor = self._parse_unit_joint(words) or (is_divisor and power != 1)
-            if not self._is_unit_word(self.next, words):
+            sign = -1 if is_divisor else 1
+            if self.opens_unit_fraction():
+                self.advance()
+                top, bottom = (self._parse_bracketed_unit("{", "}") for _ in range(2))
+                last = top.multiply(bottom, -1).power(sign)
+            elif self.opens_unit() or (is_divisor and self.is_next("(")):
+                last = self._parse_bracketed_unit("(", ")").power(sign)
+            elif not self._is_unit_word(self.next, words):
                 break
-            token = self.advance()
-            if unit_power(token.text):
-                power *= unit_power(token.text)
-                self.accept(".")
-            elif token.low in POWER_SUFFIXES:
-                if not words:
-                    raise UnreadableError(f"{token.text!r} changes a number")
-                unit = unit.multiply(last, POWER_SUFFIXES[token.low] - 1)
             else:
-                name = CURRENCIES.get(token.text, token.text)
-                last = (lookup_unit(name) or counting_unit(name)).power(-1 if is_divisor else 1)
-                unit = unit.multiply(last, self._parse_unit_exponent() * power)
-                words, power = words + 1, 1
+                name = self.advance().text
+                if unit_power(name):
+                    power *= unit_power(name)
+                    self.accept(".")
+                    continue
+                if (suffix := POWER_SUFFIXES.get(name.lower())) is not None:
+                    if not words:
+                        raise UnreadableError(f"{name!r} changes a number")
+                    unit = unit.multiply(last, suffix - 1)
+                    continue
+                name = CURRENCIES.get(name, name)
+                last = (lookup_unit(name) or counting_unit(name)).power(sign)
+            unit = unit.multiply(last, self._parse_unit_exponent() * power)
+            words, power = words + 1, 1
         if power != 1:
             raise UnreadableError("`square` or `cubic` without a unit")
         return unit
@@ -525,7 +522,7 @@ class _Parser:
             if is_per and after.text == "cent":
                 self.tokens[self.position : self.position + 2] = [after._replace(text="percent")]
                 return is_below
-            if not after.is_word:
+            if not (after.is_word or (words and self.is_next("/") and after.is_sign("("))):
                 return is_below
             if is_per or (self.is_next("/") and (words or lookup_unit(after.text))):
                 is_below = True
@@ -658,23 +655,17 @@ class _Parser:
         return neg(node) if is_negative else node
 
     def _parse_adjacent_factor(self, node: Node) -> Node:
-        if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
-            raise UnreadableError("`(0)` after something that is not a function's name")
-        is_whole = node[0] == "num" and node[1].denominator == 1
-        is_mixed = is_whole and self.tokens[self.position - 1].text.isdecimal()
-        is_mixed &= self.is_next(r"\frac") or self._is_inline_fraction()
-        part = self.parse_power()
-        if not is_mixed:
-            return mul(node, part)
-        if part[0] == "num" and self.accept("/"):
-            bottom = self.parse_power()
-            is_percent = bottom[0] == "percent"  # 12 1/2%
-            part = ("percent", divide(part, bottom[1])) if is_percent else divide(part, bottom)
-        is_percent = part[0] == "percent"
-        part = part[1] if is_percent else part
-        is_fraction = part[0] == "num" and 0 < part[1] < 1
-        node = num(node[1] + part[1]) if is_fraction else mul(node, part)
-        return ("percent", node) if is_percent else node
+        """Parse a factor without a sign before it, or the fraction of a mixed number."""
+        is_inline = self._is_inline_fraction()
+        is_whole = node[0] == "num" and self.tokens[self.position - 1].text.isdecimal()
+        if not (is_whole and node[1].denominator == 1 and (is_inline or self.is_next(r"\frac"))):
+            return mul(node, self.parse_power())
+        part = self.parse_atom()
+        if is_inline and self.accept("/"):
+            part = divide(part, self.parse_atom())
+        if part[0] == "num" and 0 < part[1] < 1:
+            return self._parse_suffixes(num(node[1] + part[1]))
+        return mul(node, self._parse_suffixes(part))
 
     def _is_inline_fraction(self) -> bool:
         slash, bottom = self.peek(1), self.peek(2)
@@ -720,13 +711,23 @@ class _Parser:
     def parse_power(self) -> Node:
         """Parse an atom with scripts, primes, factorials, percent and degree signs."""
         self.descend()
-        node, depth = self.parse_atom(), self.depth
+        start = self.position
+        node = self._parse_suffixes(self.parse_atom())
+        self.depth -= 1
+        if self.is_next("|") and self.peek(1).is_sign("_") and not self.open_bars:
+            self.position += 2  # a value at a point, \frac{dy}{dx}|_{x=1}
+            self.raw_text()
+            return ("sym", self._raw_span(start))
+        return _selection_of(node)
+
+    def _parse_suffixes(self, node: Node) -> Node:
+        depth = self.depth
         while (parse := _SUFFIXES.get(self.next.text)) and self.next.kind in ("op", "cmd"):
             self.advance()
             node = parse(self, node)
             self.descend()  # because every sign nests the node one level deeper
-        self.depth = depth - 1
-        return _selection_of(node)
+        self.depth = depth
+        return node
 
     def parse_factorial(self, node: Node) -> Node:
         """Parse the rest of `n!` or `n!!`."""
@@ -993,8 +994,6 @@ class _Parser:
         inside = self.parse_argument()
         if name == r"\overrightarrow":
             return ("sym", f"vec {self._raw_span(start)}")
-        if inside[0] == "sym" and self.peek(1).text in ("t", "0") and self.accept("("):
-            return fn(f"{name[1:]} {inside[1]}", self.parse_group(")"))  # \dot{x}(0)
         return fn(name[1:], inside)
 
     def parse_shape(self, name: str) -> Node:
@@ -1052,15 +1051,11 @@ class _Parser:
             node = fn(f"{name} of", inside, base)
         elif name in ("gcd", "lcm", "max", "min") and inside[0] in ("list", "tuple", "set"):
             node = fn(name, *inside[1:])
-        elif name in ("max", "min"):
-            node = fn(f"{name} of", inside)
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_operand(self) -> Node:
-        if self.is_next("("):
+        if self.is_next("(", "{"):
             return self.parse_atom()  # because a power after it belongs to the function
-        if self.accept("{"):
-            return self.parse_group("}")
         node = self.parse_factor()
         while self.next.kind in ("num", "word", "letter", "cmd") and self.starts_factor():
             if self.next.kind == "cmd" and self.next.text in vocabulary.FUNCTION_COMMANDS:
@@ -1295,18 +1290,6 @@ def _share_modulus(node: Node) -> Node:
     kinds = [item[0] for item in node[1:]] if node[0] in ("list", "or", "and") else []
     is_shared = kinds[-1:] == ["congruence"] and kinds.count("congruence") == 1
     return ("congruence", (*node[:-1], node[-1][1]), node[-1][2]) if is_shared else node
-
-
-def _is_membership_clause(item: Node, others: list[Node]) -> bool:
-    r"""Whether an item only says what a name of the other items may be: `k \in \mathbb{Z}`."""
-    if item[0] != "rel" or len(item) != 4 or item[2][0] != "sym":
-        return False
-    _, operator, (_, name), right = item
-    if not any(name in symbols(other) for other in others):
-        return False
-    if operator == "in":
-        return bool(right[0] == "sym")
-    return operator in (">=", ">") and right in (num(0), num(1)) and name in tuple("ijkmn")
 
 
 # --- clauses

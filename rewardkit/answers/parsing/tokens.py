@@ -307,14 +307,11 @@ def fold(tokens: Sequence[Token]) -> FoldedTokens:
             parts[-1] = r"\degree"
         elif token.kind != "end":
             parts.append(token.text if token.kind == "num" and depth > 0 else _fold_token(token))
-    parts_left = _without_end(_without_braces(_without_end(parts)))
-    return tuple(_SAME_SIGNS.get(part, part) for part in parts_left)
-
-
-def _without_end(parts: list[str]) -> list[str]:
-    while parts and parts[-1] in _END_SIGNS:
-        parts.pop()
-    return parts
+    for _ in range(2):  # inside and outside the braces around everything
+        while parts and parts[-1] in _END_SIGNS:
+            parts.pop()
+        parts = _without_braces(parts)
+    return tuple(_SAME_SIGNS.get(part, part) for part in parts)
 
 
 def canonical_spelling(text: str) -> str:

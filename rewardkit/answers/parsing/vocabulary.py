@@ -43,47 +43,42 @@ SUPERSCRIPTS, SUBSCRIPTS, FRACTIONS = (
     }
     for signs in ("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸᵏᵐᵃᵇᶜᵈᵗ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒")
 )
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau"
+    " upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SIGN_NAMES = dict(zip("αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK.split(), strict=True)) | pairs(
+    "ς sigma ϕ phi ϵ epsilon ϑ theta ℓ ell × times ✕ times ✖ times ⨯ times · cdot ⋅ cdot ∙ cdot • cdot"
+    " ∘ circ ÷ div ± pm ∓ mp ≤ le ⩽ le ≦ le ≥ ge ⩾ ge ≧ ge ≠ ne ≈ approx ≃ approx ≅ cong ≡ equiv"
+    " ∝ propto √ surd ∛ cbrt ∞ infty ∅ emptyset ⌀ emptyset ∪ cup ⋃ cup ∩ cap ⋂ cap ∈ in ∉ notin"
+    " ⊂ subset ⊆ subseteq ∖ setminus ∀ forall ∃ exists ∧ land ∨ lor ¬ neg → to ⟶ to ↦ mapsto"
+    " ⇒ Rightarrow ⟹ Rightarrow ⇔ Leftrightarrow ↔ leftrightarrow ∑ sum ∏ prod ∫ int ∂ partial"
+    " ∇ nabla ∠ angle △ triangle ▲ triangle ⊥ perp ∥ parallel ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil"
+    " ⟨ langle ⟩ rangle 〈 langle 〉 rangle ‖ | ℝ mathbb{R} ℤ mathbb{Z} ℕ mathbb{N} ℚ mathbb{Q}"
+    " ℂ mathbb{C} … dots ⋯ dots ° degree ‰ permille"
+)
 #: Command or operator that a sign stands for.
-SIGNS = {
-    **{
-        sign: f"\\{name}"
-        for sign, name in pairs(
-            "α alpha β beta γ gamma δ delta ε epsilon ζ zeta η eta θ theta ι iota κ kappa λ lambda μ mu"
-            " ν nu ξ xi ο omicron π pi ρ rho σ sigma ς sigma τ tau υ upsilon φ phi ϕ phi χ chi ψ psi"
-            " ω omega ϵ epsilon ϑ theta Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi Σ Sigma Φ Phi Ψ Psi"
-            " Ω Omega ℓ ell × times ✕ times ✖ times ⨯ times · cdot ⋅ cdot ∙ cdot • cdot ∘ circ ÷ div"
-            " ± pm ∓ mp ≤ le ⩽ le ≦ le ≥ ge ⩾ ge ≧ ge ≠ ne ≈ approx ≃ approx ≅ cong ≡ equiv ∝ propto"
-            " √ surd ∛ cbrt ∞ infty ∅ emptyset ⌀ emptyset ∪ cup ⋃ cup ∩ cap ⋂ cap ∈ in ∉ notin ⊂ subset"
-            " ⊆ subseteq ∖ setminus ∀ forall ∃ exists ∧ land ∨ lor ¬ neg → to ⟶ to ↦ mapsto"
-            " ⇒ Rightarrow ⟹ Rightarrow ⇔ Leftrightarrow ↔ leftrightarrow ∑ sum ∏ prod ∫ int ∂ partial"
-            " ∇ nabla ∠ angle △ triangle ▲ triangle ⊥ perp ∥ parallel ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil"
-            " ⟨ langle ⟩ rangle 〈 langle 〉 rangle ‖ | ℝ mathbb{R} ℤ mathbb{Z} ℕ mathbb{N} ℚ mathbb{Q}"
-            " ℂ mathbb{C} … dots ⋯ dots ° degree ‰ permille"
-        ).items()
-    },
-    **pairs("℃ °C ℉ °F ％ % ￥ ¥ ∎ . ✓ . ✔ . ✅ . ⁄ / ℯ e ⅈ i"),
-}
+SIGNS = {sign: f"\\{name}" for sign, name in _SIGN_NAMES.items()} | pairs(
+    "℃ °C ℉ °F ％ % ￥ ¥ ∎ . ✓ . ✔ . ✅ . ⁄ / ℯ e ⅈ i"
+)
 
 # --- commands
 
+_ALIASES = (
+    "frac dfrac tfrac cfrac nicefrac sfrac, binom dbinom tbinom, le leq leqslant leqq, ge geq"
+    " geqslant geqq, ne neq, approx simeq thickapprox approxeq, emptyset varnothing, epsilon"
+    " varepsilon, theta vartheta, phi varphi, rho varrho, sigma varsigma, pi varpi, kappa"
+    " varkappa, dots ldots cdots dotsc dotsb dotso, to rightarrow longrightarrow, land wedge, lor"
+    " vee, neg lnot, in isin, cup bigcup, cap bigcap, setminus backslash smallsetminus, cdot ast"
+    " bullet centerdot, degree textdegree, | Vert lVert rVert, infty infin, arctan arctg, tan tg,"
+    " cot ctg, arccot arcctg, sinh sh, cosh ch, tanh th, arcsinh arsinh, arccosh arcosh, arctanh"
+    " artanh, bmod mod, mathcal mathscr mathfrak cal, overrightarrow vec, overline bar, widehat"
+    " hat, widetilde tilde"
+)
 #: Alias of a command -> the name that tokens use.
 COMMAND_ALIASES = {
     f"\\{other}": f"\\{name}"
-    for name, *others in map(
-        str.split,
-        (
-            "frac dfrac tfrac cfrac nicefrac sfrac, binom dbinom tbinom, le leq leqslant leqq,"
-            " ge geq geqslant geqq, ne neq, approx simeq thickapprox approxeq, emptyset"
-            " varnothing, epsilon varepsilon, theta vartheta, phi varphi, rho varrho, sigma"
-            " varsigma, pi varpi, kappa varkappa, dots ldots cdots dotsc dotsb dotso, to"
-            " rightarrow longrightarrow, land wedge, lor vee, neg lnot, in isin, cup bigcup, cap"
-            " bigcap, setminus backslash smallsetminus, cdot ast bullet centerdot, degree"
-            " textdegree, | Vert lVert rVert, infty infin, arctan arctg, tan tg, cot ctg, arccot"
-            " arcctg, sinh sh, cosh ch, tanh th, arcsinh arsinh, arccosh arcosh, arctanh artanh,"
-            " bmod mod, mathcal mathscr mathfrak cal, overrightarrow vec, overline bar, widehat"
-            " hat, widetilde tilde"
-        ).split(","),
-    )
+    for name, *others in map(str.split, _ALIASES.split(","))
     for other in others
 }
 #: Command -> the operator it stands for.
@@ -98,36 +93,25 @@ def _commands(names: str) -> frozenset[str]:
 
 
 _TRIGONOMETRY = "cis sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
+_FUNCTIONS = f"{_TRIGONOMETRY} ln exp gcd lcm log lg arcsinh arccosh arctanh cbrt"
 #: Command of a function -> the name that the evaluator uses.
 FUNCTION_COMMANDS = {
-    **{
-        name: name[1:]
-        for name in _commands(
-            f"{_TRIGONOMETRY} ln exp max min gcd lcm log lg det arcsinh arccosh arctanh dim ker arg cbrt deg"
-        )
-    },
+    **{name: name[1:] for name in _commands(f"{_FUNCTIONS} max min det dim ker arg deg")},
     **pairs(r"\Re re \Im im"),
 }
 INVERSE_FUNCTIONS = split_words("sin cos tan cot sec csc sinh cosh tanh")
 #: Word of plain text -> the command it stands for.
 WORD_COMMANDS = {
-    **{
-        name: COMMAND_ALIASES.get(f"\\{name}", f"\\{name}")
-        for name in (
-            f"{_TRIGONOMETRY} ln log lg exp gcd lcm sqrt pi binom infty cbrt lim frac arcsinh arccosh arctanh"
-            " arsinh arcosh artanh sh ch tg ctg arctg arcctg theta alpha beta lambda"
-        ).split()
-    },
+    **{name[1:]: COMMAND_ALIASES.get(name, name) for name in _commands(
+        f"{_FUNCTIONS} sqrt pi binom infty lim frac arsinh arcosh artanh sh ch tg ctg arctg arcctg theta"
+        " alpha beta lambda"
+    )},
     **dict.fromkeys("infinity Infinity oo inf".split(), r"\infty"),
     **pairs(r"asin \arcsin acos \arccos atan \arctan"),
-}
+}  # fmt: skip
 #: Operators that are never evaluated.
 UNEVALUATED_OPERATORS = _commands("sum prod int iint iiint oint lim limsup liminf")
-LETTER_COMMANDS = _commands(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau"
-    " upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar partial"
-    " nabla aleph imath jmath wp top dagger"
-)
+LETTER_COMMANDS = _commands(f"{_GREEK} ell hbar partial nabla aleph imath jmath wp top dagger")
 #: Accents above a name, which make it a different name.
 ACCENTS = _commands(
     "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute grave"
