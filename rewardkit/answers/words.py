@@ -52,7 +52,8 @@ _TRUTH_VALUES = {
     **dict.fromkeys("no N false F 否 错 错误 不是 不对 不正确 × ✗".split(), False),
 }
 _TRUTH = re.compile(
-    r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])"
+    r"(?:(?:it|this|that|the (?:statement|claim|assertion)) is |(?:这|这个|该)?(?:命题|说法|判断|结论)是?|这是)?"
+    r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])的?"
     r"(?:[\s,，.;:：。；—–-]*(?P<reason>\s(?:because|since|as)\s.+|(?:因为|由于).+)"
     r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?",
     re.DOTALL | re.IGNORECASE,

@@ -58,6 +58,10 @@ from tests.tables import every
         ("rational", "rational numbers", ""),
         ("获胜的是甲", "甲", "获胜的是谁？"),
         ("No, because the limits differ", "False", ""),
+        ("The statement is true", "True", ""),
+        ("It is false", "No", ""),
+        ("这是错误的", "错误", ""),
+        ("该命题正确", "正确", ""),
     ],
 )  # fmt: skip
 def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
@@ -145,6 +149,12 @@ def test_an_answer_states_the_words_of_the_gold(answer, gold, question):
         ("等腰直角三角形", "直角三角形", "它是等腰三角形还是直角三角形？"),
         ("正数", "数", "正数还是负数？"),
         ("No, the limits agree", "No", ""),
+        ("The statement is not true", "True", ""),
+        ("The statement is true or false", "True", ""),
+        ("It is true, but only for even n", "True", ""),
+        ("该命题不正确", "正确", ""),
+        ("It is true that x is not real", "No", ""),
+        ("这不是错误的", "错误", ""),
     ],
 )  # fmt: skip
 def test_another_statement_around_the_same_words_is_wrong(answer, gold, question):
