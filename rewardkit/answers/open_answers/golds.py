@@ -36,14 +36,6 @@ class Date(NamedTuple):
             return self.year == gold.year and all(a == b or not (a and b) for a, b in pairs)
         return self.month == gold.month and gold.day in (0, self.day)
 
-    def refines(self, other: "Date") -> bool:
-        """Whether a date is fuller than another one of the same year."""
-        return (
-            bool(other.year)
-            and self != other
-            and all(b in (0, a) for a, b in zip(self, other, strict=True))
-        )
-
 
 def dates_in(parts: tuple[Word, ...]) -> list[tuple[Date, tuple[int, int]]]:
     """Return the dates in words, each with the indices of its first word and after its last one."""
@@ -109,6 +101,11 @@ MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _ACRONYM = re.compile(r"\(([A-Z]{3,8})\)")
+#: A name after a description: `Norwegian botanist Carl Lind`.
+_DESCRIBED_NAME = re.compile(
+    r"^(?:.*\s)?(?!(?:of|and|in|for|to|by|the|with|from|at|on|or|as|[a-z]{1,12}ern)\b)[a-z]{2,20}"
+    r" ([A-Z][a-z][\w.'-]{1,30}(?: [A-Z][\w.'-]{0,30}){1,3})$"
+)
 _TURNS = frozenset({"of", "in", "at", "from", "for", "who", "which"})
 _OR = re.compile(r"\sor\s|/|;\s")
 #: What follows a name in `Thomas Hobbes in his Leviathan`, `Berg, the painter`.
@@ -147,7 +144,7 @@ def read_gold(text: str) -> tuple[Gold, ...]:
     text = " ".join(text[:MAX_GOLD_CHARS].split())
     outside = " ".join(_BRACKETS.sub(" ", text).split())
     wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
-    wordings += _ACRONYM.findall(text)
+    wordings += _ACRONYM.findall(text) + _DESCRIBED_NAME.findall(outside)
     wordings += [name for name in [_CLAUSE.sub("", outside)] if _gold(name).is_name]
     before, comma, after = outside.partition(",")
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]

@@ -6,7 +6,6 @@ number (`before 1969`, `half of 206`).
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import groupby
 
 from rewardkit.answers.open_answers.golds import Date, Gold, QuestionFacts, dates_in
 from rewardkit.answers.open_answers.roles import Span, Words, is_in_other_role
@@ -48,10 +47,7 @@ def match(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
 
 def _matches(gold: Gold, sentence: Words, question: QuestionFacts) -> Iterator[Span]:
     if gold.date is not None:
-        dates = _match_date(gold.date, sentence, question)
-        parts = dates_in(sentence) if gold.is_coarse else []
-        vague = {span for date, span in parts if date == gold.date}
-        yield from (span for span in dates if not gold.is_coarse or span in vague)
+        yield from _match_date(gold.date, gold.is_coarse, sentence, question)
         return
     if gold.is_head and len(sentence) > len(gold.words) + 2:
         return
@@ -101,7 +97,9 @@ def _is_title(sentence: Words, span: Span) -> bool:
     return is_name or title[0].gap[-1:] in ("'", '"') or len(sentence) == len(title)
 
 
-def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Iterator[Span]:
+def _match_date(
+    gold: Date, is_coarse: bool, sentence: Words, question: QuestionFacts
+) -> Iterator[Span]:
     """Match a date in any order, or with less or more of its parts.
 
     A year alone counts for a full date unless the question has the year or the sentence also has a
@@ -111,7 +109,11 @@ def _match_date(gold: Date, sentence: Words, question: QuestionFacts) -> Iterato
     is_dated = any(date.month for date, _ in dates)
     for date, span in dates:
         is_year_alone = gold.month and not date.month
-        if not date.agrees(gold) or (is_year_alone and question.every & {"month", "day", "date"}):
+        if (
+            not date.agrees(gold)
+            or (is_coarse and date != gold)
+            or (is_year_alone and question.every & {"month", "day", "date"})
+        ):
             continue
         is_vague = is_year_alone or (gold.day and not date.day)
         if is_vague and (str(date.year) in question.forms or (is_dated and not date.month)):
@@ -246,16 +248,15 @@ def _first_same(word: Word, parts: list[Word]) -> Word | None:
 
 
 def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | None:
-    """Match the name of a person in another form.
+    """Match the name of a person without its title, or with fewer or more middle names or initials.
 
-    The forms are: without a title or, if the question asks for a person, without a description
-    (`Carl Linnaeus` for `Swedish botanist Carl Linnaeus`); with fewer or more middle names, where an
-    initial stands for a name. If the question asks for a person, the surname also counts alone, or
-    after a short form or the initials of the given names.
+    If the question asks for a person, the surname also counts alone, or after a short form or the
+    initials of the given names.
     """
-    if not gold.is_name:
-        core = _name_core(gold) if question.asks_person else ()
-        is_new = core and not all(map(question.has, core))
+    if not gold.is_name:  # `The Babylonian king Nabonidus`
+        titles = [at for at, word in enumerate(gold.words) if word.form in TITLES]
+        core = gold.words[titles[-1] + 1 :] if titles and question.asks_person else ()
+        is_new = any(not question.has(word) for word in core)
         return next(_runs(core, sentence), None) if is_new else None
     parts = tuple(w for w in gold.words if w.form not in TITLES)
     is_titled = parts and len(parts) < len(gold.words) and (len(parts) > 1 or question.asks_person)
@@ -264,19 +265,6 @@ def _match_name(gold: Gold, sentence: Words, question: QuestionFacts) -> Span | 
     is_whole = 2 <= len(parts) <= MAX_NAME_WORDS and not gold.is_list
     is_whole &= question.asks_person or not question.words
     return _match_surname(parts, sentence, question) if is_whole else None
-
-
-def _name_core(gold: Gold) -> Words:
-    if any(word.is_number for word in gold.words):
-        return ()  # because `Elizabeth` is not `Elizabeth II`
-    core: Words = ()
-    has_title = False
-    for is_name, run in groupby(gold.words, lambda w: w.is_name and w.form not in TITLES):
-        parts = tuple(run)
-        has_title |= any(word.form in TITLES for word in parts)
-        if is_name and len(parts) > max(not has_title, len(core)):
-            core = parts
-    return core
 
 
 def _match_surname(parts: Words, sentence: Words, question: QuestionFacts) -> Span | None:

@@ -71,11 +71,11 @@ def has_rival(
     is_common = not any(word.is_name or word.is_number for word in answer)
     if is_common and sentence[start].gap.strip("\"'"):
         first += [word.form for word in sentence[:start] if _is_own(word, question)]
-    mine = sum(any(_is_part_of(part.words, gold) for gold in golds) for part in parts)
-    if mine > 1 and 2 * mine >= len(parts):
-        return False
     is_described = len(rest) <= MAX_DESCRIPTIONS and [*filter(None, rest)] in _DESCRIPTIONS
-    return bool(first or last) or not is_described
+    if not (first or last) and is_described:
+        return False
+    mine = sum(any(_is_part_of(part.words, gold) for gold in golds) for part in parts)
+    return mine < 2 or 2 * mine < len(parts)
 
 
 def _marks_of_others(

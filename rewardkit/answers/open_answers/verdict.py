@@ -37,6 +37,8 @@ MAX_ANSWER_WORDS = 160
 MAX_ANSWER_CHARS = 1500
 #: Most alternative golds that are compared; lists of aliases have some hundred.
 MAX_GOLDS = 400
+#: Most places of golds in an answer that are weighed.
+MAX_SPANS = 12
 #: Most words of all wordings of all golds: 400 aliases have some 2,000. Each is compared with each of
 #: an answer.
 MAX_GOLD_WORDS = 4000
@@ -96,9 +98,12 @@ def _judge_sentences(
     parts: Sequence[Sentence], wordings: Sequence[Gold], question: QuestionFacts
 ) -> Outcome:
     outcome = Outcome.WRONG
+    spans: set[tuple[int, Span]] = set()
     for index, sentence in enumerate(parts):
         for gold in wordings:
-            if span := match(gold, sentence.words, question):
+            span = match(gold, sentence.words, question)
+            if span and (index, span) not in spans and len(spans) < MAX_SPANS:
+                spans.add((index, span))
                 outcome = _weigh(span, parts, index, wordings, question)
                 if outcome is Outcome.RIGHT:
                     return outcome
@@ -128,8 +133,11 @@ def _is_equal(answer: str, golds: Sequence[str]) -> bool:
 def _wordings(golds: Sequence[str]) -> list[Gold]:
     wordings = [gold for text in golds for gold in read_gold(text)]
     dates = [gold.date for gold in wordings if gold.date]
+    fuller = {
+        (d.year, d.month * has_day) for d in dates if d.month for has_day in (False, d.day > 0)
+    }
     wordings = [
-        gold._replace(is_coarse=any(date.refines(gold.date) for date in dates))
+        gold._replace(is_coarse=not gold.date.day and gold.date[:2] in fuller)
         if gold.date
         else gold
         for gold in wordings
