@@ -263,21 +263,31 @@ def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
             start, step = (_real_value(part, {}) for part in (*ends, modulus))
             yield Progression(label, shape, (start,), step)
         case _:
-            yield _progression(node, names)
+            yield from _progressions_of_one(node, names)
 
 
-def _progression(node: Node, names: set[str]) -> Progression:
-    """Return the progression of ends that are linear in one parameter and have one step."""
+def _progressions_of_one(node: Node, names: set[str]) -> Iterator[Progression]:
+    r"""Yield the progression of ends that are linear in one parameter, or two, as of `(-1)^k`."""
     label, shape, ends = _ends(node)
     name, *others = set().union(*map(symbols, ends)) or ("",)
     if others or name not in names:
         raise NoProgressionError("no parameter")
     charge_steps(*ends, times=6 * PRECISE_STEPS)
     rows = [[_real_value(end, {name: float(k)}) for k in range(3)] for end in ends]
+    turns = [slice(None)]
+    if not _is_linear(rows):
+        rows = [[_real_value(end, {name: float(k)}) for k in range(6)] for end in ends]
+        turns = [slice(0, None, 2), slice(1, None, 2)]
+    for turn in turns:
+        cut = [row[turn] for row in rows]
+        if not _is_linear(cut):
+            raise NoProgressionError("not linear, or of different steps")
+        yield Progression(label, shape, tuple(row[0] for row in cut), cut[0][1] - cut[0][0])
+
+
+def _is_linear(rows: list[list[Any]]) -> bool:
     step = rows[0][1] - rows[0][0]
-    if any(abs(b - a - step) > 1e-30 for row in rows for a, b in pairwise(row)):
-        raise NoProgressionError("not linear, or of different steps")
-    return Progression(label, shape, tuple(row[0] for row in rows), step)
+    return all(abs(b - a - step) < 1e-30 for row in rows for a, b in pairwise(row))
 
 
 def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:

@@ -463,17 +463,27 @@ def _builder_to_clause(node: Node) -> Node:
     """
     if node[0] != "builder":
         return node
-    head = node[1][2] if node[1][:2] == ("rel", "in") else node[1]
-    *others, last = node[2][1:] if node[2][0] in ("list", "and") else node[2:]
+    head, condition = node[1][2] if node[1][:2] == ("rel", "in") else node[1], node[2]
+    integers = (("sym", "Z"), ("sym", "set Z"))
+    if condition[0] == "congruence" and (head is node[1] or node[1][3] in integers):
+        residues: Node = condition
+        return residues
+    joint, *parts = condition if condition[0] in _GROUPS else ("list", condition)
+    last = parts.pop()
     is_of_reals = head is node[1] or node[1][3] == ("sym", "R")
+    clause: Node = ()
     match last:
         case ("rel", "in", ("sym", name), ("sym", kind)) if (
             kind in ("Z", "set Z", "N", "set N") and is_of_reals and last[2] != head
         ):
-            value = others[0] if others else head
-            value = value[3] if value[:3] == ("rel", "=", head) else value
-            if len(others) <= 1:
-                return ("where", value, f"{name} in {kind[-1]}", False, name, kind[-1])
+            clause = (f"{name} in {kind[-1]}", False, name, kind[-1])
+        case _:
+            parts.append(last)
+    are_values = is_of_reals and all(part[:3] == ("rel", "=", head) for part in parts)
+    values = [part[3] if are_values else part for part in parts] or [head]
+    if clause or are_values:
+        value = values[0] if len(values) == 1 else (joint, *values)
+        return ("where", value, *clause) if clause else value
     names = [part for part in subtrees(head) if part[0] == "sym"]
     return substitute(node, {name: ("sym", f"bound {i}") for i, name in enumerate(names)})
 

@@ -560,11 +560,12 @@ class _Parser:
     # --- what a bracket opens
 
     def opens_condition(self) -> bool:
-        r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
+        r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`, `(k为整数)`."""
         is_name = self.is_next("(") and len(self.peek(1).text) == 1
         has_names = self.peek(2).is_sign(",") and self.peek(4).is_sign(r"\in")
         sign = self.peek(4 if has_names else 2)
-        return is_name and sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
+        is_sign = sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
+        return is_name and (is_sign or (sign.kind == "han" and sign.text.endswith("整数")))
 
     def opens_unit(self) -> bool:
         """Whether a bracket holds a unit of several letters: `5 (cm)`, `5 (cm^2)`."""
