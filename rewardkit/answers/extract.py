@@ -66,7 +66,8 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
             return ExtractedAnswer(", ".join(map(_without_phrase, earlier)), "box")
         if not is_box_denied(before, after):
             contents = (_without_phrase(text[box.start : box.stop].strip()) for box in run)
-            return ExtractedAnswer(", ".join(contents), "box")
+            joint = " or " if _OR.search(text, run[0].stop, run[-1].start) else ", "
+            return ExtractedAnswer(joint.join(contents), "box")
         text = after
     if (statement := last_tag(text)) is not None:
         return ExtractedAnswer(_without_phrase(statement), "tag")
@@ -156,6 +157,7 @@ def box_run(text: str) -> list[slice]:
 
 
 _DIGITS = re.compile(r"\d+")
+_OR = re.compile(r"\bor\b|或")
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -425,3 +425,11 @@ def test_a_quoted_mark_is_skipped(quote):
 )  # fmt: skip
 def test_the_gold_of_a_solution_is_its_marked_answer_and_prose_is_kept_whole(text, gold):
     assert gold_answer(text) == gold
+
+
+@every(
+    ("response", "answer"),
+    [(r"$\boxed{3}$ or $\boxed{4}$", "3 or 4"), (r"\boxed{3}或\boxed{4}", "3 or 4"), (r"\boxed{3}, \boxed{4}", "3, 4")],
+)  # fmt: skip
+def test_boxes_keep_whether_they_are_alternatives(response, answer):
+    assert final_answer(response).text == answer
