@@ -42,7 +42,7 @@ from rewardkit.answers.scalar import (
     value_equal,
 )
 from rewardkit.answers.simplification import question_formulas
-from rewardkit.answers.type_rules import normal_form, same_answer, value_type
+from rewardkit.answers.type_rules import normal_form, same_answer, same_normal_forms, value_type
 
 #: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})
@@ -57,7 +57,8 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
     is_of_naturals = pred[0] == "where" and pred[5] == "N" and gold[0] != "where"
     if is_of_naturals and any(map(_turn_parameters, _items(equation_value(gold, STRICT)))):
         return False  # turns are of all integers
-    if same_answer(pred, gold, policy):
+    p, g = normal_form(pred), normal_form(gold)
+    if same_normal_forms(p, g, policy):
         return True
     if is_equation(pred) and _is_asked(pred[2], question) and not any(map(symbols, pred[3:])):
         named = (*pred[:2], ("sym", "value"), *pred[3:])  # m + n = 34
@@ -70,14 +71,13 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     if products := _functions_as_products(pred, gold):
         return same_answer(substitute(pred, products), substitute(gold, products), policy)
-    pred, gold = normal_form(pred), normal_form(gold)
-    free = parameters(gold, question)
-    is_congruence = any(part[0] == "congruence" for n in (pred, gold) for part in subtrees(n))
-    if (free or is_congruence) and have_same_members(pred, gold, free, question):
+    free = parameters(g, question)
+    is_congruence = any(part[0] == "congruence" for node in (p, g) for part in subtrees(node))
+    if (free or is_congruence) and have_same_members(p, g, free, question):
         return True
     return bool(free) and (
-        _same_up_to_a_constant(pred, gold, free)
-        or any(same_answer(p, gold, policy) for p in renamings(pred, gold, free, question))
+        _same_up_to_a_constant(p, g, free)
+        or any(same_answer(other, g, policy) for other in renamings(p, g, free, question))
     )
 
 

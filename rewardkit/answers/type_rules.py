@@ -82,7 +82,11 @@ def value_type(node: Node) -> str:
 
 def same_answer(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two values are the same answer."""
-    pred, gold = normal_form(pred), normal_form(gold)
+    return same_normal_forms(normal_form(pred), normal_form(gold), policy)
+
+
+def same_normal_forms(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Whether two values in their normal form are the same answer."""
     rule = _RULES.get((value_type(gold), value_type(pred)))
     return rule is not None and rule(pred, gold, policy)
 
@@ -551,9 +555,11 @@ _UNIT_VECTORS: dict[Node, Node] = {
 
 def _unit_vectors_to_tuple(node: Node) -> Node:
     r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
+    if node[0] not in ("add", "mul"):
+        return node
     named = substitute(node, _UNIT_VECTORS)
     names = symbols(named)
-    if node[0] not in ("add", "mul") or "j" not in names or not names <= {"i", "j", "k"}:
+    if "j" not in names or not names <= {"i", "j", "k"}:
         return node
     axes = "ijk" if "k" in names else "ij"
     entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
