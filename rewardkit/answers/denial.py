@@ -39,7 +39,7 @@ LEAD_WORDS = split_words(
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
     " final correct right true best exact closest nearest integer whole numeric numerical simplified reduced required"
-    " desired expected requested provided actual short main definitive accurate decimal box boxed eos_token"
+    " desired expected requested provided actual short main real definitive accurate decimal box boxed eos_token"
     " la le les el los die das der il lo o os donc ainsi alors por tanto entonces también daher somit folglich"
     " portanto assim então logo quindi dunque perciò итак поэтому значит следовательно finale finalement finalmente"
     " correcta correcte bonne corretta correta richtige endgültige правильный окончательный"
@@ -92,7 +92,10 @@ _BOX_LEAD = re.compile(
     r"(?:\b(?:(?:must|would|should|could)\s+be|is|are|was|be|equals?|equal\s+to|exactly)|=|[是为])?[\s$*_\\([{:：]*$",
     re.IGNORECASE,
 )
-_HEDGED = re.compile(rf"(?:{_HEDGES})$", re.IGNORECASE)
+_HEDGED = re.compile(
+    rf"(?:{_HEDGES}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$",
+    re.IGNORECASE,
+)
 _GOVERNED_BOX = re.compile(rf"(?:{_GOVERNS}){_BETWEEN}$", re.IGNORECASE)
 #: The same before a subject of several words: `I doubt that the number of ways is \boxed{12}`.
 _GOVERNED_CLAUSE = re.compile(
@@ -105,7 +108,7 @@ _ANSWER_IS = re.compile(
 )
 #: The denial right before a box, and a contrast to the answer before it.
 _NOT_BOX = re.compile(
-    rf"(?:(?:{_NO}|\b(?:no\s+es|non\s+è|não\s+é|не|niet|nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不)(?:\s+be|\s+equal\s+to)?"
+    rf"(?:(?:{_NO}|\b(?:no\s+es|non\s+è|não\s+é|не|niet|nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
     r"|\bwould\s+have\s+been"
     r"|\byour\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|\bfor\s+example,?)$",
     re.IGNORECASE,
@@ -158,7 +161,7 @@ def is_contrast(before: str) -> bool:
 MAX_CHARS = 2000
 
 _WRONG = (
-    r"(?:(?:wrong|incorrect|false|invalid|impossible|rejected|discarded|extraneous|ruled\s+out|an?\s+(?:mistake|error)"
+    r"(?:(?:wrong|incorrect|false|invalid|impossible|rejected|discarded|excluded|extraneous|ruled\s+out|my\s+first|an?\s+(?:\w+\s+)?(?:mistake|error|misconception)|an?\s+(?:wrong|incorrect|false)\s+\w+"
     r"|not\s+(?:right|correct|true|valid|possible|a\s+solution|it|(?:the|my)\s+(?:\w+\s+)?answer)"
     r"|falsch|fausse?|faux|incorrect[ao]|sbagliat[ao]|errad[ao]|неверно|неправильно)\b(?!\s+(?:to|that|if|for|when)\b))"
 )
@@ -169,30 +172,33 @@ _FAILS = (
 #: Words right after an answer that deny it, or the question mark of its sentence.
 _DENIED_AFTER = re.compile(
     r"[\s$*_\\)\]}…]*(?:\.\.\.\s?)?(?:[?？]|[,，]?\s?[(（←]?\s*(?:(?:but\s+)?(?:this|that|which|it)\s+)?"
-    rf"(?:(?:(?:is|was|seems|looks|ist|est|es|è|é|está)\s+)?{_WRONG}|{_FAILS}|would\s+be\s[^.\n]{{1,40}}\sif\b)"
-    r"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:不对|不是|是?错误?的?|舍去|不正确|不成立|不可能|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
+    rf"(?:(?:(?:is|was|seems|looks|must\s+be|should\s+be|ist|est|es|è|é|está)\s+)?{_WRONG}|{_FAILS}|would\s+be\s[^.\n]{{1,40}}\sif\b)"
+    r"|\s?[,→—–-]\s?(?:wait|no|or\s+rather|i\s+mean|make\s+that)\b[\s,:]{0,3}[$(\[+-]{0,3}\\?\d"
+    r"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:不对|不是|是?错误?的?|应?舍去|不正确|不成立|不可能|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
     re.IGNORECASE,
 )
 #: A sentence takes an answer back if it calls it wrong, or if it hesitates and states nothing but
 #: another value: `Wait, it is 13.` One that checks it (`Wait, let me verify: 5 + 7 = 12`) does not.
 _SENTENCE_START = r"(?:[.!?;。！？；\n]|[-–—]\s)[\s*_\"')\]]{0,8}"
 _HESITATION = (
-    r"(?:(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|edit|update|sorry|oops|hold on|hm+|on second thoughts?|just kidding"
+    r"(?:(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|edit|update|sorry|typo|oops|oh no|hold on|hm+|on second thoughts?|just kidding"
     r"|i changed my mind)\b"
     r"|不|等等|等一下|抱歉|其实)[\s,，.:!…–—-]{0,4}"
 )
 _CALLS_IT_WRONG = (
-    rf"(?:(?:that|this|it)(?:['’]s|\s+(?:is|was|must\s+be))\s+{_WRONG}"
-    rf"|(?:that|this)\s+(?:isn['’]t\s+(?:right|correct)|{_FAILS})|there\s+(?:is|was)\s+an?\s+(?:error|mistake)\b"
-    r"|(?:strike|scratch|ignore|disregard|forget)\s+(?:that|this|it)\b"
+    r"(?:(?:but wait|but|however|unfortunately|so|therefore|thus|yet|on reflection|但是?|然而|可是)[\s,，]{0,3}){0,2}"
+    r"(?:(?:that|this|it|(?:(?:that|this|the|my|our)\s+)?(?:(?:above|previous|final)\s+)?(?:above|answer|result|value|solution|approach)(?:\s+above)?)"
+    rf"(?:(?:['’]s|\s+(?:is|was|must\s+be))\s+{_WRONG}|\s+isn['’]t\s+(?:right|correct)|\s+{_FAILS})"
+    r"|there\s+(?:is|was)\s+an?\s+(?:error|mistake)\b|i\s+meant\s+(?:to\s+(?:write|say)\s+)?[$(\[+-]{0,3}\\?\d"
+    r"|(?:please\s+)?(?:strike|scratch|ignore|disregard|forget)\s+(?:that|this|it|the\s+above|my\s+answer)\b"
     r"|i\s+(?:misread|miscounted|miscalculated|was\s+wrong|take\s+(?:that|it)\s+back)\b"
-    r"|i\s+(?:made|see|found|have)\s+(?:an?|the|my|some)\s+(?:error|mistake)s?(?=\s*(?:[.!]|$|,?\s+so\b))"
-    r"|(?:[我这此]|刚才|上面|前面|上述|以上)?个?(?:答案|结果)?(?:不对|算错了|错了|更正|有误|不正确|是错的)(?=[\s，,。：:！!、；]|$))"
+    r"|i\s+(?:made|see|found|have)\s+(?:an?|the|my|some)\s+(?:\w+\s+)?(?:error|mistake)s?(?=\s*(?:[.!]|$|,?\s+so\b))"
+    r"|(?:[我这此]|刚才|上面|前面|上述|以上)?个?(?:答案|结果)?(?:是?不对|算错了|弄错了|错了|更正|有误|不正确|是错误?的)(?=[\s，,。：:！!、；]|$))"
 )
 _OTHER_VALUE = (
     r"(?:(?:it|that|this|the\s+[a-z]{1,10}|i|we)\s*"
     r"(?:['’]s|is|was|meant?|get|equals|(?:should|must|would)\s+be|has\s+to\s+be)\s+"
-    r"(?:(?:actually|really|just)\s+)?|(?:应该?)?[是为]?)\s*"
+    r"(?:(?:actually|really|just)\s+)?|(?:正确答案)?(?:应该?)?[是为]?)\s*"
     r"[$(\[+-]{0,3}\\?\d[^\n.;。；]{0,20}(?:[.;。；\n]|$)"
 )
 _TAKEN_BACK = re.compile(

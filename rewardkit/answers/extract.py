@@ -60,15 +60,9 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     mark, words count only if the gold answer is words.
     """
     text = text_after_thought(response)
-    if run := box_run(text):
-        before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
-        if is_contrast(before) and (earlier := boxes(before)):
-            return ExtractedAnswer(", ".join(map(_without_phrase, earlier)), "box")
-        if not is_box_denied(before, after):
-            contents = (_without_phrase(text[box.start : box.stop].strip()) for box in run)
-            joint = " or " if _OR.search(text, run[0].stop, run[-1].start) else ", "
-            return ExtractedAnswer(joint.join(contents), "box")
-        text = after
+    contents, text = _boxed(text)
+    if contents is not None:
+        return ExtractedAnswer(contents, "box")
     if (statement := last_tag(text)) is not None:
         return ExtractedAnswer(_without_phrase(statement), "tag")
     if "box" in text and _OPEN_BOX.search(text):
@@ -83,6 +77,28 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     unmarked = last_statement(text[rest:], gold)
     return ExtractedAnswer(*unmarked) if unmarked else None
 
+
+def _boxed(text: str) -> tuple[str | None, str]:
+    """Return what the last boxes state, and the text in which to search for another mark: that below a denied box."""
+    run = box_run(text)
+    if not run:
+        return None, text
+    before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
+    if is_contrast(before) and (earlier := boxes(before)):
+        return ", ".join(map(_without_phrase, earlier)), text
+    joint = " or " if _OR.search(text, run[0].stop, run[-1].start) else ", "
+    contents = joint.join(_without_phrase(text[box.start : box.stop].strip()) for box in run)
+    rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() else None
+    if rival and not governs(after[: rival.start()]) and (rival[2] == contents) == bool(rival[1]):
+        return (None, "") if rival[1] else (f"{contents}; {rival[2]}", text)
+    return (None, after) if is_box_denied(before, after) else (contents, text)
+
+
+#: An integer that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
+_RIVAL = re.compile(
+    r"(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?\s?(not|不是)?\s?\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
+    re.IGNORECASE,
+)
 
 _THOUGHTS = (
     ("<think>", "</think>"),

@@ -15,8 +15,12 @@ from rewardkit.answers.denial import DENIAL, is_doubted
 TAIL_CHARS = 2000
 #: Most words after a value at the end of its sentence, and of an answer in words.
 MAX_WORDS_AROUND = 3
+#: Most runs of values that are read, from the last one back.
+MAX_RUNS = 20
 #: Most asides with values at the end of a sentence: `12 km/h for car 2`.
 MAX_ASIDES = 3
+#: Most runs of values that are read, from the last one back.
+MAX_RUNS = 20
 #: Most asides with values at the end of a sentence: `12 km/h for car 2`.
 MAX_ASIDES = 3
 
@@ -246,7 +250,7 @@ def _words_stated(sentence: str) -> str:
 def _values_stated(sentence: str) -> str:
     if len(letter := strip_statement(sentence)) == 1:
         return letter
-    if not (runs := _value_runs(sentence)):
+    if not (runs := _value_runs(sentence)[-MAX_RUNS:]):
         return ""
     last = runs[-1]
     stop = len(sentence)
