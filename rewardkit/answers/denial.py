@@ -44,6 +44,18 @@ LEAD_WORDS = split_words(
     " portanto assim então logo quindi dunque perciò итак поэтому значит следовательно finale finalement finalmente"
     " correcta correcte bonne corretta correta richtige endgültige правильный окончательный"
 )
+_USUAL_LEADS = frozenset(
+    (
+        "",
+        "the",
+        "final",
+        "the final",
+        "therefore, the",
+        "therefore, the final",
+        "so the",
+        "thus, the",
+    )
+)
 #: First words of a clause that gives a reason for the answer after it: `since x is odd the answer is 3`.
 _REASONS = split_words("since because after by with using from given for to as")
 #: Words that suppose or ask the clause after them.
@@ -120,8 +132,24 @@ _CONTRAST = re.compile(
 _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 
 
+#: The patterns below need one of these words in an ASCII text; looking for them is cheap.
+_GOVERNING_WORDS = split_words(
+    "not never cannot t pas nicht non niet nie no ne neq false untrue unlikely impossible doubtful uncertain unclear unsure"
+    " disagree deny wonder reject discard ignore disregard hope wish doubt wrong mistake might may could would naive someone"
+    " some many people others students tempting thinks claims says believes guesses argues claimed said thought guessed que"
+    " dass che if whether unless suppose supposing assume assuming imagine pretend case provided wenn falls been your"
+    " example were maybe perhaps possibly probably likely guess suspect"
+)
+_ASCII_WORD = re.compile("[a-z]+")
+
+
 def _clause(before: str) -> str:
-    return _CLAUSE_START.split(before[-CLAUSE_CHARS:])[-1]
+    *_, clause = _CLAUSE_START.split(before[-CLAUSE_CHARS:])
+    return clause
+
+
+def _may_govern(text: str) -> bool:
+    return not text.isascii() or not _GOVERNING_WORDS.isdisjoint(_ASCII_WORD.findall(text.lower()))
 
 
 def governs(before: str) -> Literal["denies", "supposes", ""]:
@@ -132,6 +160,8 @@ def governs(before: str) -> Literal["denies", "supposes", ""]:
     if before.endswith('"'):  # a key of JSON
         return ""
     clause = _clause(before)
+    if clause.strip(" *_#$").lower() in _USUAL_LEADS:
+        return ""
     lead = _NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
     if _HEDGED.search(clause.removesuffix(lead)):
         return "denies"
@@ -147,12 +177,14 @@ def governs(before: str) -> Literal["denies", "supposes", ""]:
 
 def is_doubted(sentence: str) -> bool:
     """Return whether a sentence asks, supposes or leaves open what it says."""
-    return bool(DOUBT.search(sentence) or _GOVERNED.search(sentence))
+    return bool(DOUBT.search(sentence) or (_may_govern(sentence) and _GOVERNED.search(sentence)))
 
 
 def is_contrast(before: str) -> bool:
     """Return whether a text ends in `, not` or the like, after which a wrong value stands."""
-    return bool(_CONTRAST.search(before[-CLAUSE_CHARS:]))
+    tail = before[-40:]
+    words = ("not", "rather", "instead", "而")
+    return any(word in tail for word in words) and bool(_CONTRAST.search(tail))
 
 
 # --- the text after an answer
@@ -215,11 +247,20 @@ def is_denied_after(after: str) -> bool:
     )
 
 
+_NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")
+
+
 def is_box_denied(before: str, after: str) -> bool:
     """Return whether the text around a box denies, supposes, asks or takes back its content."""
-    clause = _clause(before)
-    if (phrase := _ANSWER_IS.search(clause)) and governs(clause[: phrase.start()]) == "denies":
+    if not _NOTHING_AFTER.match(after[:CLAUSE_CHARS]) and is_denied_after(after):
         return True
+    clause = _clause(before)
+    has_answer = "nswer" in clause or "答案" in clause
+    phrase = _ANSWER_IS.search(clause) if has_answer else None
+    if phrase and governs(clause[: phrase.start()]) == "denies":
+        return True
+    if not _may_govern(clause):
+        return False
     lead = _BOX_LEAD.sub("", clause, count=1).rstrip()
     patterns = ((_NOT_BOX, lead), (_GOVERNED_BOX, lead), (_GOVERNED_CLAUSE, clause))
-    return any(pattern.search(text) for pattern, text in patterns) or is_denied_after(after)
+    return any(pattern.search(text) for pattern, text in patterns)

@@ -86,9 +86,9 @@ def _boxed(text: str) -> tuple[str | None, str]:
     before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
     if is_contrast(before) and (earlier := boxes(before)):
         return ", ".join(map(_without_phrase, earlier)), text
-    joint = " or " if _OR.search(text, run[0].stop, run[-1].start) else ", "
+    joint = " or " if len(run) > 1 and _OR.search(text, run[0].stop, run[-1].start) else ", "
     contents = joint.join(_without_phrase(text[box.start : box.stop].strip()) for box in run)
-    rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() else None
+    rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 8 else None
     if rival and not governs(after[: rival.start()]) and (rival[2] == contents) == bool(rival[1]):
         return (None, "") if rival[1] else (f"{contents}; {rival[2]}", text)
     return (None, after) if is_box_denied(before, after) else (contents, text)
