@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
+from rewardkit.answers.choices import AMBIGUOUS, final_choice, option_texts, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
 from rewardkit.answers.extract import (
     ExtractedAnswer,
@@ -22,7 +22,6 @@ from rewardkit.answers.extract import (
     gold_answer,
     text_after_thought,
 )
-from rewardkit.answers.option_letters import option_texts
 from rewardkit.answers.scalar import STRICT, Policy
 from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold

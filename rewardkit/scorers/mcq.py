@@ -14,7 +14,7 @@ to texts, or lines such as `A. its text`), it also reads the text of an option, 
 otherwise A to J are. Short mathematics picks the only option with its value: `\frac12` picks the
 option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing, nor does a box that is denied,
 supposed or taken back (`the answer is not \boxed{B}`).
-`rewardkit.answers.option_letters` defines what is ambiguous.
+`rewardkit.answers.choices` defines what is ambiguous.
 
 `final_letter` also reads the response's own words if no box and no `<answer>` has a choice:
 `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
@@ -32,9 +32,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rewardkit.answers.choices import MAX_GAP, final_choice
+from rewardkit.answers.choices import (
+    AMBIGUOUS,
+    DEFAULT_LETTERS,
+    MAX_GAP,
+    final_choice,
+    option_texts,
+    read_gold,
+)
 from rewardkit.answers.extract import texts_between
-from rewardkit.answers.option_letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
 from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error

@@ -7,10 +7,10 @@ from rewardkit.answers.choices import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
     final_choice,
+    option_texts,
     read_gold,
     read_letters,
 )
-from rewardkit.answers.option_letters import option_texts
 from tests.tables import every
 
 AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A和C都对"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.option_letters import (
+from rewardkit.answers.choices import (
     DEFAULT_LETTERS,
     MAX_FORMULA,
     MAX_OPTIONS,
