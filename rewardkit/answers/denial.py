@@ -9,6 +9,9 @@ from typing import Literal
 
 from rewardkit.answers.parsing.vocabulary import split_words
 
+#: Words that join another value to an answer.
+ALTERNATIVELY = "(?:or|alternatively|otherwise|else|maybe|perhaps|possibly)"
+
 # --- a sentence
 
 #: Words that deny or doubt what a sentence says, or ask it. `可能是` doubts, `可能的` does not.
@@ -144,8 +147,7 @@ _ASCII_WORD = re.compile("[a-z]+")
 
 
 def _clause(before: str) -> str:
-    *_, clause = _CLAUSE_START.split(before[-CLAUSE_CHARS:])
-    return clause
+    return _CLAUSE_START.split(before[-CLAUSE_CHARS:].rpartition("\n")[2])[-1]
 
 
 def _may_govern(text: str) -> bool:

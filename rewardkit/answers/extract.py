@@ -1,33 +1,17 @@
-r"""Extraction of the answer that a response states.
+r"""Extraction of the answer that a response states at a mark; `answers.prose` reads responses without one.
 
 Every function is linear in the length of the response and returns the last statement, because the
-last of several answers is the one that the model means. This module reads answers with a mark;
-`answers.prose` reads responses without any mark.
+last of several answers is the one that the model means.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from rewardkit.answers.denial import (
-    CLAUSE_CHARS,
-    governs,
-    is_box_denied,
-    is_contrast,
-    is_denied_after,
-)
-from rewardkit.answers.prose import (
-    DECORATION,
-    MATH_SPAN,
-    PROSE_WORDS,
-    STATEMENT_END,
-    TAIL_CHARS,
-    last_statement,
-    strip_statement,
-    value_after_verb,
-)
+from rewardkit.answers import denial, prose
+from rewardkit.answers.denial import ALTERNATIVELY, governs
+from rewardkit.answers.prose import TAIL_CHARS, strip_statement
 
 #: Most marks that are read, from the last one back.
 MAX_MARKS = 20
@@ -36,14 +20,108 @@ BOX_CHARS = 5000
 #: Characters at the end that are searched for `the answer is`.
 PHRASE_CHARS = 20_000
 
+_THOUGHTS = (
+    ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+)  # fmt: skip
+#: What a reader does not see: comments of HTML and TeX, struck text, phantoms.
+_HIDDEN = re.compile(
+    r"<!--.{0,2000}?-->|^[ \t]*%[^\n]*"
+    r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{[^\n]{0,300}",
+    re.DOTALL | re.MULTILINE,
+)
+_DIGITS = re.compile(r"\d+")
 
-@dataclass(frozen=True)
-class ExtractedAnswer:
-    """The answer that a response states.
+# --- boxes
 
-    Attributes:
-        text: the statement, stripped; several values stay together: `12 or 13`.
-        mark: the kind of its mark; `line` or `sentence` for an answer without a mark.
+_OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
+_BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
+#: Text between two boxes of one answer: signs, `or`, or a few words.
+_BOX_JOINTS = re.compile(
+    rf"(?:[\s$,;.&/({{}}]|\\[()\[\],;: ]|\\q?quad|\\text|and|和|与|或|{ALTERNATIVELY})*"
+    r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
+    r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
+)
+_OR = re.compile(r"\bor\b|或")
+#: An integer that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
+_RIVAL = re.compile(
+    r"(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?\s?(not|不是)?\s?"
+    r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
+    re.IGNORECASE,
+)
+
+# --- tags and `####`
+
+#: A tag before the last one, and the word between them.
+_TAG_JOINT = re.compile(r"<answer>([^<>]{1,200})</answer>\s*(or|and|或者?|和|,)\s*$")
+_QUOTES = ('"', "'", "`", "“")
+#: Words after `####`, as in a Markdown heading.
+_HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
+
+# --- phrases
+
+_ANSWER_WORDS = (
+    "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
+)
+_HENCE = r"(?:therefore|thus|then|hence|so)"
+_SUBJECT = (  # `answer to the second part`, `answer, therefore,`
+    r"(?<![A-Za-z0-9])answers?\b"
+    r"(?:\s+(?:to|of|for|in)\s[^.\n:：=$]{1,80}?(?=\s(?:is|are|was|equals)\b))?"
+    rf"(?:,?\s*{_HENCE},?)?"
+)
+_OPEN_VERB = r"\s*\b\w{1,6}(?:\s*not\b|n['’]t\b)|\s*\b(?:could|might|may|can|cannot)\b"
+_VERB = (
+    r"\s+(?:is|are|was|equals|(?:would|should|must|will)\s+be|comes\s+(?:out\s+)?to|turns\s+out\s+to\s+be)\b"
+    rf"(?:\s+(?:{_HENCE}|indeed|simply|just|equal\s+to)\b)?\s*[:：]?"
+    r"|(?:\s*\([^()\n]{0,40}\))?[*_\"' ]*(?:=>|-+>|[:：=→])"
+)
+_EUROPEAN = (
+    r"(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*"
+    r"(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)(?:\s+(?:donc|also|entonces)\b)?)"
+)
+_CHINESE_OPEN = r"不|并不|并非|可能|也许|或许|至[少多]|最[少多]|[小大]于"
+_CHINESE = (
+    rf"答案(?:应该|应当|应|就|便|也|即)?(?:({_CHINESE_OPEN})|[是为](?!否)|[：:=】]|等于)[:：]?"
+    r"|(?:答|答え|답은)[:：]|答えは|답은"
+)
+#: `answer is`, `Answer:` and the like; a group matches if the answer is denied or only possible.
+_PHRASE = re.compile(
+    rf"(?:{_SUBJECT}(?:({_OPEN_VERB})|{_VERB})|{_EUROPEAN}|{_CHINESE})[*_\"'`\s]*", re.IGNORECASE
+)
+_CORRECTION = re.compile(
+    r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*"
+)
+#: Words after a quoted answer that is not the only one.
+_ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
+#: Words before a phrase at the start of a box or a tag.
+_PHRASE_LEAD = re.compile(
+    r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
+    re.IGNORECASE,
+)
+#: A sentence to its end.
+_AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
+#: The signs at which a statement ends, although another value may follow: `19; 20`, `19. Or 20.`
+_STOPS = frozenset(".。．；;!！")
+_VALUE = (
+    r"(?:[A-Za-z]\w?\s?=\s?)?[-+]?"
+    r"(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30})"
+    r"(?:;\s?[A-Za-z]\w?\s?=[^;=\n]{1,20}){0,8}"
+)
+#: The rest of a line that is a value and nothing else, and a second value on the next line.
+_VALUE_ALONE = re.compile(
+    rf"[^\w$\\(-]*(?:(?:{ALTERNATIVELY}|also)\b[,:]?\s*|或者?|也许|可能是)?({_VALUE})\W*",
+    re.IGNORECASE,
+)
+_VALUE_BELOW = re.compile(
+    rf"\s*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})", re.IGNORECASE
+)
+
+
+class ExtractedAnswer(NamedTuple):
+    """The answer that a response states, stripped; several values stay together: `12 or 13`.
+
+    The mark is `line` or `sentence` for an answer without a mark.
     """
 
     text: str
@@ -59,8 +137,7 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     denied (`the answer is not 12`) or doubted (`the answer could be 12`) is not stated. Without a
     mark, words count only if the gold answer is words.
     """
-    text = text_after_thought(response)
-    contents, text = _boxed(text)
+    contents, text = _boxed(text_after_thought(response))
     if contents is not None:
         return ExtractedAnswer(contents, "box")
     if (statement := last_tag(text)) is not None:
@@ -74,8 +151,28 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
         more_below = not text.rstrip("# \t\r\n").endswith(statement)
         if not (more_below and _HEADING.match(statement)):
             return ExtractedAnswer(statement, "hash")
-    unmarked = last_statement(text[rest:], gold)
+    unmarked = prose.last_statement(text[rest:], gold)
     return ExtractedAnswer(*unmarked) if unmarked else None
+
+
+def gold_answer(text: str) -> str:
+    """Return the gold answer: the marked answer of a solution, else the whole text.
+
+    A box, `####` or `the answer is` marks it. Prose that ends in a formula is kept whole, because
+    it may say more than the formula.
+    """
+    tail = text[-PHRASE_CHARS:]
+    return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()
+
+
+def text_after_thought(text: str) -> str:
+    """Return the text after the last thought that a reader sees; "" if a thought never ends."""
+    for begin, end in _THOUGHTS:
+        text = text.rpartition(end)[2]
+        if begin in text:
+            return ""
+    may_hide = "~~" in text or "<" in text or "%" in text or "phantom" in text
+    return _HIDDEN.sub("", text) if may_hide else text
 
 
 def _boxed(text: str) -> tuple[str | None, str]:
@@ -84,66 +181,19 @@ def _boxed(text: str) -> tuple[str | None, str]:
     if not run:
         return None, text
     before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
-    if is_contrast(before) and (earlier := boxes(before)):
+    if denial.is_contrast(before) and (earlier := boxes(before)):
         return ", ".join(map(_without_phrase, earlier)), text
     joint = " or " if len(run) > 1 and _OR.search(text, run[0].stop, run[-1].start) else ", "
-    contents = joint.join(_without_phrase(text[box.start : box.stop].strip()) for box in run)
+    contents = joint.join(_without_phrase(text[box].strip()) for box in run)
     rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 8 else None
     if rival and not governs(after[: rival.start()]) and (rival[2] == contents) == bool(rival[1]):
         return (None, "") if rival[1] else (f"{contents}; {rival[2]}", text)
-    return (None, after) if is_box_denied(before, after) else (contents, text)
-
-
-#: An integer that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
-_RIVAL = re.compile(
-    r"(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?\s?(not|不是)?\s?\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
-    re.IGNORECASE,
-)
-
-_THOUGHTS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("◁think▷", "◁/think▷"),
-)
-
-
-def text_after_thought(text: str) -> str:
-    """Return the text after the last thought; "" if a thought never ends."""
-    for begin, end in _THOUGHTS:
-        text = text.rpartition(end)[2]
-        if begin in text:
-            return ""
-    return (
-        _HIDDEN.sub("", text)
-        if "~~" in text or "<" in text or "%" in text or "phantom" in text
-        else text
-    )
-
-
-#: What a reader does not see: comments of HTML and TeX, phantoms, struck text.
-_HIDDEN = re.compile(
-    r"<!--.{0,2000}?-->|^[ \t]*%[^\n]*|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{[^\n]{0,300}",
-    re.DOTALL | re.MULTILINE,
-)
-
-
-# --- boxes
-
-_OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
-_BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
-_BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
-#: Text between two boxes of one answer: signs, `or`, or a few words.
-_BOX_JOINTS = re.compile(
-    r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly|alternatively|otherwise)*"
-    r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
-    r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
-)
+    return (None, after) if denial.is_box_denied(before, after) else (contents, text)
 
 
 def boxes(text: str) -> list[str]:
     """Return the contents of the last run of boxes, separated only by `,`, `and` or the like."""
-    return [text[box.start : box.stop].strip() for box in box_run(text)]
+    return [text[box].strip() for box in box_run(text)]
 
 
 def box_run(text: str) -> list[slice]:
@@ -172,10 +222,6 @@ def box_run(text: str) -> list[slice]:
     return [slice(begin, end) for begin, end in run]
 
 
-_DIGITS = re.compile(r"\d+")
-_OR = re.compile(r"\bor\b|或")
-
-
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     open_braces: list[int] = []
     for token in _BRACES.finditer(text, start, stop):
@@ -185,21 +231,13 @@ def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int
             yield begin, token.start()
 
 
-# --- tags and `####`
-
-
-#: A tag before the last one, and the word between them.
-_TAG_JOINT = re.compile(r"<answer>([^<>]{1,200})</answer>\s*(or|and|或者?|和|,)\s*$")
-
-
 def last_tag(text: str) -> str | None:
     """Return the content of the last `<answer>...</answer>`, with one that `or` joins to it; None without one."""
     before, start, content = text.rpartition("</answer>")[0].rpartition("<answer>")
     if not start:
         return None
-    if joint := _TAG_JOINT.search(before, max(0, len(before) - BOX_CHARS)):
-        return f"{joint[1].strip()} {joint[2]} {content.strip()}"
-    return content.strip()
+    joint = _TAG_JOINT.search(before, max(0, len(before) - BOX_CHARS))
+    return f"{joint[1].strip()} {joint[2]} {content.strip()}" if joint else content.strip()
 
 
 def texts_between(text: str, start: str, end: str) -> list[str]:
@@ -209,11 +247,6 @@ def texts_between(text: str, start: str, end: str) -> list[str]:
     """
     text = text[: text.rfind(end) + len(end)]
     return re.findall(f"{re.escape(start)}(.*?){re.escape(end)}", text, re.DOTALL)
-
-
-_QUOTES = ('"', "'", "`", "“")
-#: Words after `####`, as in a Markdown heading.
-_HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
 
 
 def last_hash(text: str) -> str | None:
@@ -232,54 +265,6 @@ def last_hash(text: str) -> str | None:
     return last
 
 
-# --- phrases
-
-_ANSWER_WORDS = (
-    "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
-)
-#: `answer is`, `Answer:` and the like; a group matches if the answer is denied or only possible.
-_PHRASE = re.compile(
-    r"(?:(?<![A-Za-z0-9])(?:answers?\b(?:\s+(?:to|of|for|in)\s[^.\n:：=$]{1,80}?(?=\s(?:is|are|was|equals)\b))?"
-    r"(?:,?\s*(?:therefore|thus|then|hence|so),?)?"
-    r"(?:(\s*\b\w{1,6}(?:\s*not\b|n['’]t\b)|\s*\b(?:could|might|may|can|cannot)\b)"
-    r"|\s+(?:is|are|was|equals|(?:would|should|must|will)\s+be|comes\s+(?:out\s+)?to|turns\s+out\s+to\s+be)\b"
-    r"(?:\s+(?:therefore|thus|then|hence|indeed|simply|just|equal\s+to)\b)?\s*[:：]?"
-    r"|(?:\s*\([^()\n]{0,40}\))?[*_\"' ]*(?:=>|-+>|[:：=→]))"
-    r"|(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)(?:\s+(?:donc|also|entonces)\b)?))"
-    r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许|至[少多]|最[少多]|[小大]于)|[是为](?!否)|[：:=】]|等于)[:：]?"
-    r"|(?:答|答え|답은)[:：]|答えは|답은)[*_\"'`\s]*",
-    re.IGNORECASE,
-)
-_CORRECTION = re.compile(
-    r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*"
-)
-#: Words after a quoted answer that is not the only one.
-_ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
-#: Words before a phrase at the start of a box or a tag.
-_PHRASE_LEAD = re.compile(
-    r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
-    re.IGNORECASE,
-)
-
-
-#: The signs at which a statement ends, although another value may follow: `19; 20`, `19. Or 20.`
-_STOPS = frozenset(".。．；;!！")
-#: The rest of a line that is a value and nothing else.
-_VALUE_ALONE = re.compile(
-    r"[^\w$\\(-]*(?:(?:or|alternatively|otherwise|else|maybe|perhaps|possibly|also)\b[,:]?\s*|或者?|也许|可能是)?"
-    r"((?:[A-Za-z]\w?\s?=\s?)?[-+]?(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30})"
-    r"(?:;\s?[A-Za-z]\w?\s?=[^;=\n]{1,20}){0,8})\W*",
-    re.IGNORECASE,
-)
-
-
-#: A second value on the next line.
-_ALTERNATIVE_BELOW = re.compile(
-    r"\s*\n\s*(?:or|alternatively|otherwise|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{0,60})",
-    re.IGNORECASE,
-)
-
-
 def last_phrase(text: str) -> str | None:
     """Return the text after the last `answer is`, `Answer:` or `答案：` up to the end of its sentence.
 
@@ -296,7 +281,7 @@ def _phrase(text: str) -> tuple[str | None, int]:
         if end < 0:
             return None, 0
         mark = _PHRASE.match(text, end)
-        clause = mark and governs(text[max(0, end - CLAUSE_CHARS) : end])
+        clause = mark and governs(text[max(0, end - denial.CLAUSE_CHARS) : end])
         if not mark or clause == "supposes":
             continue
         rest = _AFTER_SENTENCE.match(text, mark.end())
@@ -306,27 +291,23 @@ def _phrase(text: str) -> tuple[str | None, int]:
             return (_read_statement(text, meant.end()) if meant else None), after_phrase
         statement = _read_statement(text, mark.end())
         after = text[max(mark.end(), text.find(statement, mark.end())) :].removeprefix(statement)
-        if clause == "denies" or is_denied_after(after) or statement.endswith(("?", "？")):
+        if clause == "denies" or denial.is_denied_after(after) or statement.endswith(("?", "？")):
             return None, after_phrase
-        if statement and not ("\n" in mark[0] and PROSE_WORDS.search(statement)):
-            return value_after_verb(statement), 0
+        if statement and not ("\n" in mark[0] and prose.PROSE_WORDS.search(statement)):
+            return prose.value_after_verb(statement), 0
     return None, 0
-
-
-#: A sentence to its end.
-_AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
 
 
 def _read_statement(text: str, at: int) -> str:
     """Return the statement that begins at a position: mathematics, or the rest of a sentence."""
-    rest = DECORATION.sub("", text[at : at + TAIL_CHARS]).lstrip("*_ }\t\n")
+    rest = prose.DECORATION.sub("", text[at : at + TAIL_CHARS]).lstrip("*_ }\t\n")
     if (quote := text[at - 1]) in '"`' and (close := rest.find(quote)) > 0:
         rest = rest if _ALTERNATIVE.match(rest, close + 1) else rest[:close]
-    math = MATH_SPAN.match(rest)
+    math = prose.MATH_SPAN.match(rest)
     begin = math.end() if math else 0
     line = rest[begin:].partition("\n")[0]
-    other = _ALTERNATIVE_BELOW.match(rest, begin + len(line))
-    if end := STATEMENT_END.search(line):
+    other = _VALUE_BELOW.match(rest, begin + len(line))
+    if end := prose.STATEMENT_END.search(line):
         is_stop = end[0].strip() in _STOPS
         other = other or (_VALUE_ALONE.fullmatch(line, end.start()) if is_stop else None)
         line = line[: end.start()]
@@ -341,13 +322,3 @@ def _without_phrase(text: str) -> str:
     statement = _PHRASE_LEAD.match(text) and last_phrase(text)
     is_whole = statement and _DIGITS.findall(text)[-1:] == _DIGITS.findall(statement)[-1:]
     return statement if statement and is_whole else text.removeprefix("####").strip()
-
-
-def gold_answer(text: str) -> str:
-    """Return the gold answer: the marked answer of a solution, else the whole text.
-
-    A box, `####` or `the answer is` marks it. Prose that ends in a formula is kept whole, because
-    it may say more than the formula.
-    """
-    tail = text[-PHRASE_CHARS:]
-    return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()

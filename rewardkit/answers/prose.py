@@ -9,16 +9,12 @@ A sentence that denies, doubts, asks or only mentions a number does not state a 
 import re
 from typing import Literal, NamedTuple
 
-from rewardkit.answers.denial import DENIAL, is_doubted
+from rewardkit.answers.denial import ALTERNATIVELY, DENIAL, is_doubted
 
 #: Characters at the end of a response that are searched.
 TAIL_CHARS = 2000
 #: Most words after a value at the end of its sentence, and of an answer in words.
 MAX_WORDS_AROUND = 3
-#: Most runs of values that are read, from the last one back.
-MAX_RUNS = 20
-#: Most asides with values at the end of a sentence: `12 km/h for car 2`.
-MAX_ASIDES = 3
 #: Most runs of values that are read, from the last one back.
 MAX_RUNS = 20
 #: Most asides with values at the end of a sentence: `12 km/h for car 2`.
@@ -42,7 +38,7 @@ _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
 #: that is denied (`12, not 13`).
 STATEMENT_END = re.compile(
     r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
-    r"(?!\s+(?:or|alternatively|maybe|perhaps|possibly|otherwise|it\s+(?:could|might|may))\b)"
+    rf"(?!\s+(?:{ALTERNATIVELY}|it\s+(?:could|might|may))\b)"
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|である|입니다|이다"
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
