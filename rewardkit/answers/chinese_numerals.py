@@ -7,7 +7,6 @@ from rewardkit.answers.parsing.units import UNITS
 _DIGITS = dict(zip("零一二三四五六七八九〇两", (*range(10), 0, 2), strict=True))
 _SMALL_UNITS = {"十": 10, "百": 100, "千": 1000}
 _LARGE_UNITS = {"万": 10**4, "亿": 10**8}
-
 _NUMERAL = "[零〇一二两三四五六七八九十百千万亿]{1,20}"
 _NUMBER = re.compile(
     rf"(?P<sign>负?)(?:(?P<percent>百分之)|(?P<below>{_NUMERAL})分之)?"

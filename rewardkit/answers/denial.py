@@ -27,12 +27,10 @@ DOUBT = re.compile(
     re.IGNORECASE,
 )
 
-
 # --- a clause that governs the answer after it: `I don't think the answer is 12`
 
 #: Characters before an answer that are searched for such a clause.
 CLAUSE_CHARS = 120
-
 #: Words that may stand between the start of a clause and `answer` in a statement of it.
 LEAD_WORDS = split_words(
     "the a an my our this that its it it's i we one us is are am to at now here so thus hence therefore then and but"
@@ -80,7 +78,6 @@ _NO_DOUBT = re.compile(
     re.IGNORECASE,
 )
 _LEAD_WORD = re.compile(r"[^\W\d]+(?:['’][a-z]+)?|\d+")
-
 _NO = r"(?:\b(?:not|never|cannot|pas|nicht)|n['’]t)"
 _THINK = r"(?:think|believe|say|see|know|mean|claim|expect|agree|accept|guess)s?"
 #: What denies, doubts or supposes the clause after it, in a sentence without a mark and around a box.
@@ -133,8 +130,6 @@ _CONTRAST = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
-
-
 #: The patterns below need one of these words in an ASCII text; looking for them is cheap.
 _GOVERNING_WORDS = split_words(
     "not never cannot t pas nicht non niet nie no ne neq false untrue unlikely impossible doubtful uncertain unclear unsure"
@@ -145,55 +140,10 @@ _GOVERNING_WORDS = split_words(
 )
 _ASCII_WORD = re.compile("[a-z]+")
 
-
-def _clause(before: str) -> str:
-    return _CLAUSE_START.split(before[-CLAUSE_CHARS:].rpartition("\n")[2])[-1]
-
-
-def _may_govern(text: str) -> bool:
-    return not text.isascii() or not _GOVERNING_WORDS.isdisjoint(_ASCII_WORD.findall(text.lower()))
-
-
-def governs(before: str) -> Literal["denies", "supposes", ""]:
-    """Return what the clause before `answer is` does to the answer: `I doubt that` denies it, `if` supposes it.
-
-    A clause of other words than those of a statement denies the answer: `Tom says that`, `a common wrong`.
-    """
-    if before.endswith('"'):  # a key of JSON
-        return ""
-    clause = _clause(before)
-    if clause.strip(" *_#$").lower() in _USUAL_LEADS:
-        return ""
-    lead = _NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
-    if _HEDGED.search(clause.removesuffix(lead)):
-        return "denies"
-    if _CJK.search(lead):
-        governor = _CJK_GOVERNS.search(lead)
-        return "" if governor is None else "supposes" if governor[1] else "denies"
-    words = _LEAD_WORD.findall(lead.lower())
-    if not _SUPPOSING.isdisjoint(words):
-        return "supposes"
-    is_reason = words and words[0] in _REASONS and not _GOVERNED_BOX.search(lead)
-    return "" if is_reason or LEAD_WORDS.issuperset(words) else "denies"
-
-
-def is_doubted(sentence: str) -> bool:
-    """Return whether a sentence asks, supposes or leaves open what it says."""
-    return bool(DOUBT.search(sentence) or (_may_govern(sentence) and _GOVERNED.search(sentence)))
-
-
-def is_contrast(before: str) -> bool:
-    """Return whether a text ends in `, not` or the like, after which a wrong value stands."""
-    tail = before[-40:]
-    words = ("not", "rather", "instead", "而")
-    return any(word in tail for word in words) and bool(_CONTRAST.search(tail))
-
-
 # --- the text after an answer
 
 #: Characters after an answer that are searched for a retraction.
 MAX_CHARS = 2000
-
 _WRONG = (
     r"(?:(?:wrong|incorrect|false|invalid|impossible|rejected|discarded|excluded|extraneous|ruled\s+out|my\s+first|an?\s+(?:\w+\s+)?(?:mistake|error|misconception)|an?\s+(?:wrong|incorrect|false)\s+\w+"
     r"|not\s+(?:right|correct|true|valid|possible|a\s+solution|it|(?:the|my)\s+(?:\w+\s+)?answer)"
@@ -240,6 +190,50 @@ _TAKEN_BACK = re.compile(
     f"|(?:{_HESITATION}){{1,3}}{_OTHER_VALUE})",
     re.IGNORECASE,
 )
+_NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")
+
+
+def _clause(before: str) -> str:
+    return _CLAUSE_START.split(before[-CLAUSE_CHARS:].rpartition("\n")[2])[-1]
+
+
+def _may_govern(text: str) -> bool:
+    return not text.isascii() or not _GOVERNING_WORDS.isdisjoint(_ASCII_WORD.findall(text.lower()))
+
+
+def governs(before: str) -> Literal["denies", "supposes", ""]:
+    """Return what the clause before `answer is` does to the answer: `I doubt that` denies it, `if` supposes it.
+
+    A clause of other words than those of a statement denies the answer: `Tom says that`, `a common wrong`.
+    """
+    if before.endswith('"'):  # a key of JSON
+        return ""
+    clause = _clause(before)
+    if clause.strip(" *_#$").lower() in _USUAL_LEADS:
+        return ""
+    lead = _NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
+    if _HEDGED.search(clause.removesuffix(lead)):
+        return "denies"
+    if _CJK.search(lead):
+        governor = _CJK_GOVERNS.search(lead)
+        return "" if governor is None else "supposes" if governor[1] else "denies"
+    words = _LEAD_WORD.findall(lead.lower())
+    if not _SUPPOSING.isdisjoint(words):
+        return "supposes"
+    is_reason = words and words[0] in _REASONS and not _GOVERNED_BOX.search(lead)
+    return "" if is_reason or LEAD_WORDS.issuperset(words) else "denies"
+
+
+def is_doubted(sentence: str) -> bool:
+    """Return whether a sentence asks, supposes or leaves open what it says."""
+    return bool(DOUBT.search(sentence) or (_may_govern(sentence) and _GOVERNED.search(sentence)))
+
+
+def is_contrast(before: str) -> bool:
+    """Return whether a text ends in `, not` or the like, after which a wrong value stands."""
+    tail = before[-40:]
+    words = ("not", "rather", "instead", "而")
+    return any(word in tail for word in words) and bool(_CONTRAST.search(tail))
 
 
 def is_denied_after(after: str) -> bool:
@@ -247,9 +241,6 @@ def is_denied_after(after: str) -> bool:
     return bool(
         _DENIED_AFTER.match(after[:CLAUSE_CHARS]) or _TAKEN_BACK.search(after, 0, MAX_CHARS)
     )
-
-
-_NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")
 
 
 def is_box_denied(before: str, after: str) -> bool:

@@ -6,41 +6,46 @@ other languages have the few words that stand beside an answer.
 
 from rewardkit.answers.parsing.vocabulary import split_words
 
-# --- words beside a number or in its label
-
-#: Words after a number that make it a different number.
-SCALING_WORDS = split_words(
-    "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
-    " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
-    " eighths ninths doubled halved tripled squared cubed"
+#: Words that deny a value, and words that leave it open.
+DENIALS = split_words(
+    "not no nor neither never nothing none nobody cannot can't couldn't isn't aren't wrong incorrect false"
+    " except unless besides instead"
 )
+HEDGES = split_words("could might may maybe perhaps possibly probably guess")
+BOUNDS = split_words("least most than under over above below")
 #: Words after a number that retract it, at any distance.
 RETRACTIONS = split_words(
     "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
     " contradicts root debt below loss upwards wrong incorrect"
 )
+#: Words after a number that make it a different number, and operations on the number beside them.
+SCALING_WORDS = split_words(
+    "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
+    " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
+    " eighths ninths doubled halved tripled squared cubed"
+)
+OPERATIONS = split_words("plus minus times divided multiplied mod factorial choose half negative")
+MONTHS = split_words(
+    "january february march april may june july august september october november december"
+)
 #: Words beside a number that change, bound or retract it. No unit contains one of them.
-NUMBER_MODIFIERS = (
-    SCALING_WORDS
-    | RETRACTIONS
-    | split_words(
-        "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
-        " base upper lower bound short shy complement supplement one two three four five six seven eight"
-        " nine ten by choose half not no nor neither never isn't is are was be or and but if unless except"
-        " than more less fewer least most over under above between to until through up twice double triple"
-        " thrice times plus minus divided multiplied mod modulo factorial negative positive maybe perhaps"
-        " possibly either else instead rather other others another any different equal equals greater"
-        " smaller larger at out versus vs about almost nearly approximately question unknown undefined"
-        " false true also too remainder january february march april june july august september october"
-        " november december may am pm choices given where when for because since so then however non"
-        " without only probably likely minimum maximum tops etc ish est approx roughly circa etwa environ th st nd rd"
-    )
+NUMBER_MODIFIERS = DENIALS | HEDGES | BOUNDS | RETRACTIONS | SCALING_WORDS | OPERATIONS | MONTHS
+NUMBER_MODIFIERS |= split_words(
+    "reciprocal inverse untrue conjectured unlikely assuming estimated exclusive excluding point base upper"
+    " lower bound short shy complement supplement one two three four five six seven eight nine ten by is"
+    " are was be or and but if more less fewer between to until through up twice double triple thrice modulo"
+    " positive either else rather other others another any different equal equals greater smaller larger at"
+    " out versus vs about almost nearly approximately question unknown undefined true also too remainder am"
+    " pm choices given where when for because since so then however non without only likely minimum maximum"
+    " tops etc ish est approx roughly circa etwa environ th st nd rd"
 )
 #: Words of a label that leave open whether its value is the answer.
-LABEL_DOUBTS = split_words(
-    "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none"
-    " nobody cannot can't couldn't isn't aren't wasn't could might may maybe perhaps possibly probably"
-    " guess wrong incorrect false except unless besides instead negative minus supposed used seems"
+LABEL_DOUBTS = (
+    DENIALS
+    | HEDGES
+    | split_words(
+        "let suppose assume find compute determine calculate evaluate negative minus supposed used seems"
+    )
 )
 #: Operations that a label applies to its value: the reciprocal of 5 is not 5.
 LABEL_OPERATIONS = split_words(

@@ -18,10 +18,8 @@ from rewardkit.answers.parsing.vocabulary import DISJUNCTIONS, HALF_WIDTH, split
 MAX_CHARS = 256
 #: Largest power of ten in scientific notation.
 MAX_EXPONENT = 999
-
 #: Marks an answer that states more than one number.
 AMBIGUOUS = object()
-
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _NUMBER = re.compile(
     rf"""
@@ -43,27 +41,58 @@ _MARKUP = re.compile(r"<[^<>]{0,40}>|(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASC
 _TEX_MARKUP = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ()\[\]]|[{}]|\\(?=[$%])"
 )
-
 #: Signs, besides words, that may surround a number.
 _NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that bound a number, join two numbers, or change the number beside them.
-_BOUND_WORDS = split_words("least most than under over above below or")
-_JOINING_WORDS = DISJUNCTIONS | split_words("and than if else plus minus times over")
+_BOUND_WORDS = doubt.BOUNDS | {"or"}
+_JOINING_WORDS = DISJUNCTIONS | doubt.BOUNDS | doubt.OPERATIONS | split_words("and if else")
 _JOINS = re.compile("[或和与及加减乘除]|または|もしくは|또는|혹은")
-_CHANGING_WORDS = split_words(
-    "negative minus wrong incorrect false isn never cannot except not no hundred thousand million"
-    " billion trillion dozen half squared cubed choose divided multiplied times plus mod factorial ln"
-    " log lg exp sin cos tan sqrt pi"
-)
+_CHANGING_WORDS = doubt.DENIALS | doubt.OPERATIONS | split_words(
+    "isn hundred thousand million billion trillion dozen squared cubed ln log lg exp sin cos tan sqrt pi"
+)  # fmt: skip
 #: Words before an equation that leave its answer open or retract it.
-_HEDGE = re.compile(
-    r"\b(?:or|either|not|maybe|perhaps|possibly|unless|know|guess|wrong)\b|或|可能|也许|不是|错误",
-    re.IGNORECASE,
-)
+_HEDGES = doubt.DENIALS | doubt.HEDGES | {"or", "either"}
+_CHINESE_HEDGE = re.compile("或|可能|也许|不是|错误")
 #: Chinese characters that change or bound the number beside them.
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other letter is a name, as in `2x` and `f(5)`.
 _UNIT_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
+
+# --- numbers in sentences
+
+#: Most characters of a sentence that may state a number; a problem's text is longer.
+MAX_SENTENCE = 160
+_EQUALS = re.compile(r"(?<![<>!])=")
+_FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
+#: Start of a sentence that states a number: the number itself, or these words and names before it.
+_STATEMENT_LEAD = re.compile(
+    r"[\s\"'(*$]{0,8}(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
+    r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
+    r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
+    r"|gave|left|a|an|the|total|of|altogether|all|in|sum|amount|number|answer|cost|price|profit|and"
+    r"|can|must|should|also|now|still|only|equals?|approximately|about|[a-z]{1,20}(?:ed|ing))"
+    r"|[A-Z][a-z]{1,20}(?:'s)?)[\s,]{1,4}){0,12}"
+    r"[-$€£¥]{0,3}\s{0,3}\d"
+    r"|[^\W\d不非没无未至超第a-zA-Z]{0,12}[共有是为得]\s?\d"
+)
+#: Words and signs that leave open whether a number in a sentence is the answer.
+_OPEN_WORDS = (doubt.LABEL_DOUBTS | doubt.RETRACTIONS | doubt.MONTHS) - {"used"} | split_words(
+    "or ou oder или либо lub either alternatively otherwise where but if assuming given what how over exceed"
+    " exceeds square reciprocal multiple divisible base bound discard reject fail contradict"
+    " jan feb mar apr jun jul aug sep sept oct nov dec"
+)  # fmt: skip
+_CHINESE_MODIFIERS = "|".join(sorted({*doubt.CHINESE_NUMBER_MODIFIERS} - {*"和与及到"}))
+_CHINESE_OPEN = (
+    r"[?？年月日]|不是|并非|错误|不等|舍去|增根|不符|余数|倍是|中的?\s?\d"
+    rf"|\d\s*[^\W\d_]{{0,2}}\s?(?:から|{_CHINESE_MODIFIERS})"
+)
+_OPEN_PHRASES = (
+    r"up to|at least|at most|out of|less \d+|too (?:small|large|big|high|low)|\d ?[ap]\.?m"
+    r"|and (?:more|up|above|over|below|less)|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten)"
+    r"|(?:problem|step|question|exercise|see|case|part|page|figure) \d+|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
+)
+_NOT_STATED = re.compile(rf"{_CHINESE_OPEN}|\b(?:{_OPEN_PHRASES})\b", re.IGNORECASE)
 
 
 def read_number(text: str) -> Fraction | object | None:
@@ -118,7 +147,7 @@ def _is_neutral_text(text: str) -> bool:
 
 def _contradicts(left: str, value: Fraction | None) -> bool:
     """Whether the text before the last `=` hedges, or is a different number: `4 = 0`."""
-    if _HEDGE.search(left):
+    if _CHINESE_HEDGE.search(left) or not _HEDGES.isdisjoint(_WORD.findall(left.casefold())):
         return True
     side = _NUMBER.fullmatch(left.rpartition("=")[2].strip(" $"))
     return side is not None and _value(side) != value
@@ -148,46 +177,6 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return -value if (match["sign"] == "-") != (match["sign_after_currency"] == "-") else value
 
 
-# --- numbers in sentences
-
-#: Most characters of a sentence that may state a number; a problem's text is longer.
-MAX_SENTENCE = 160
-
-_EQUALS = re.compile(r"(?<![<>!])=")
-_FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
-_PLAIN_WORD = re.compile(r"[a-z']+")
-_DATE = re.compile(
-    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\bmay \d|\d may\b|[年月日]",
-    re.IGNORECASE,
-)
-#: Start of a sentence that states a number: the number itself, or these words and names before it.
-_STATEMENT_LEAD = re.compile(
-    r"[\s\"'(*$]{0,8}(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
-    r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
-    r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
-    r"|gave|left|a|an|the|total|of|altogether|all|in|sum|amount|number|answer|cost|price|profit|and"
-    r"|can|must|should|also|now|still|only|equals?|approximately|about|[a-z]{1,20}(?:ed|ing))"
-    r"|[A-Z][a-z]{1,20}(?:'s)?)[\s,]{1,4}){0,12}"
-    r"[-$€£¥]{0,3}\s{0,3}\d"
-    r"|[^\W\d不非没无未至超第a-zA-Z]{0,12}[共有是为得]\s?\d"
-)
-#: Words and signs that leave open whether a number in a sentence is the answer.
-_NOT_STATED = re.compile(
-    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|では(?:な|あり)|じゃな|아니|아닙|倍是"
-    r"|中的?\s?\d|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|除外|为负|进制)"
-    r"|\d\s*[^\W\d_]{0,2}\s?(?:左右|上下|以上|以下|以内|未満|くらい|ぐらい|から|を超|より|かも|でしょう|이상|이하|미만|정도|보다)"
-    r"|\b(?:or|ou|oder|или|либо|lub|either|alternatively|otherwise|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
-    r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
-    r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
-    r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"
-    r"|contradicts?|too (?:small|large|big|high|low)|if|unless|assuming|less \d+|out of|base|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
-    r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
-    r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
-    re.IGNORECASE,
-)
-
-
 def number_of_sentence(text: str) -> Fraction | object | None:
     """Return the number that a sentence states; `AMBIGUOUS` for several, None without any.
 
@@ -200,11 +189,11 @@ def number_of_sentence(text: str) -> Fraction | object | None:
         return None
     start = next((index for index, char in enumerate(text) if char.isdigit()), 0)
     before, after = (_PLAIN_WORD.findall(part.casefold()) for part in (text[:start], text[start:]))
-    is_changed = not (
+    is_stated = (
         doubt.STATEMENT_BLOCKERS.isdisjoint(before)
         and doubt.SCALING_WORDS.isdisjoint(after[:3])
-        and doubt.RETRACTIONS.isdisjoint(after)
+        and _OPEN_WORDS.isdisjoint(before + after)
     )
-    if is_changed or _NOT_STATED.search(text) or _DATE.search(text):
+    if not is_stated or _NOT_STATED.search(text):
         return None
     return read_number(text)

@@ -19,7 +19,6 @@ MAX_WORDS_AROUND = 3
 MAX_RUNS = 20
 #: Most asides with values at the end of a sentence: `12 km/h for car 2`.
 MAX_ASIDES = 3
-
 #: A span of mathematics. Dollar signs before digits are money.
 MATH_SPAN = re.compile(
     r"\$\$(.{1,500}?)\$\$|\$(?!\s*\n|\d[^$\n]{0,100}\s\$)([^$]{1,500})\$(?!\d)"
@@ -47,52 +46,6 @@ STATEMENT_END = re.compile(
     re.IGNORECASE,
 )
 
-
-def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sentence"]] | None:
-    """Return the statement at the end of a response and where it is; None without a statement.
-
-    The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
-    """
-    tail = response[-TAIL_CHARS:]
-    sentence = _last_sentence(DECORATION.sub("", tail), gold)
-    statement = _stated(sentence, gold)
-    if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
-        *_, bold = _BOLD_VALUE.finditer(tail)
-        statement = _stated(_last_sentence(DECORATION.sub("", tail[: bold.end()])), "")
-    if not statement:
-        return None
-    statement = statement.replace("\\$", "$") if MATH_SPAN.search(statement) is None else statement
-    return statement, "line" if statement == strip_statement(sentence) else "sentence"
-
-
-def _stated(sentence: str, gold: str) -> str:
-    sentence = _TRAILING_IS_THE_ANSWER.sub("", sentence)
-    if is_doubted(sentence) or sentence.count("{") != sentence.count("}"):
-        return ""
-    statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
-    return statement or ("" if DENIAL.search(sentence) else _values_stated(sentence))
-
-
-def strip_statement(text: str) -> str:
-    """Return a statement stripped, and without its delimiters if it is one span of mathematics."""
-    text = text.rstrip(" \t\r\n*_`#\"'✅∎■□≈~=.。．,，;；!").lstrip(" \t\r\n*_`#\"'≈~=，")
-    math = MATH_SPAN.match(text)
-    if not math or math.end() < len(text):
-        return text
-    content: str = next(filter(None, math.groups()))
-    return content.rstrip(" \t\n.,").lstrip()
-
-
-def value_after_verb(sentence: str) -> str:
-    """Return the value after the last verb of a sentence of prose, else the whole sentence."""
-    verb = None
-    if PROSE_WORDS.search(sentence) and not (is_doubted(sentence) or DENIAL.search(sentence)):
-        *_, verb = (None, *_COPULA.finditer(sentence))
-    value = strip_statement(sentence[verb.end() :]) if verb else ""
-    starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
-    return value if starts and not _CONDITION.search(sentence) else sentence
-
-
 # --- the last sentence
 
 #: A code fence at the end that holds text, not a program.
@@ -119,39 +72,11 @@ _GIVES_UP = re.compile(
     r"\b(?:sorry|give up|stuck|no idea|unclear|incomplete|how many|how much|what)\b|抱歉|多少|几",
     re.IGNORECASE,
 )
-
-
 _ROWS = re.compile(
     r"\\begin\{((?:align|gather|equation|eqnarray|multline|split)(?:ed)?\*?)\}"
     r"(.{1,1500}?)\\end\{\1\}",
     re.DOTALL,
 )
-
-
-def _last_row(rows: re.Match[str]) -> str:
-    body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
-    row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
-    return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
-
-
-def _is_courtesy(sentence: str, gold_is_words: bool) -> bool:
-    if _COURTESY.match(sentence):
-        return True
-    is_remark = not gold_is_words and _REMARK.match(sentence)
-    return bool(is_remark and not DENIAL.search(sentence) and not _GIVES_UP.search(sentence))
-
-
-def _last_sentence(text: str, gold: str = "") -> str:
-    text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
-    text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
-    gold_is_words = bool(_WORDS.fullmatch(gold))
-    for line in filter(str.strip, reversed(text.split("\n"))):
-        sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
-        stated = [sentence for sentence in sentences if not _is_courtesy(sentence, gold_is_words)]
-        if stated or not sentences:
-            return stated[-1].strip() if stated else ""
-    return ""
-
 
 # --- what a sentence states
 
@@ -222,9 +147,77 @@ _ARITHMETIC = re.compile(
 PROSE_WORDS = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 _CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
-
-
 _YES_OR_NO = re.compile(r"\W*(?:yes|no)\b,", re.IGNORECASE)
+
+
+def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sentence"]] | None:
+    """Return the statement at the end of a response and where it is; None without a statement.
+
+    The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
+    """
+    tail = response[-TAIL_CHARS:]
+    sentence = _last_sentence(DECORATION.sub("", tail), gold)
+    statement = _stated(sentence, gold)
+    if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
+        *_, bold = _BOLD_VALUE.finditer(tail)
+        statement = _stated(_last_sentence(DECORATION.sub("", tail[: bold.end()])), "")
+    if not statement:
+        return None
+    statement = statement.replace("\\$", "$") if MATH_SPAN.search(statement) is None else statement
+    return statement, "line" if statement == strip_statement(sentence) else "sentence"
+
+
+def _stated(sentence: str, gold: str) -> str:
+    sentence = _TRAILING_IS_THE_ANSWER.sub("", sentence)
+    if is_doubted(sentence) or sentence.count("{") != sentence.count("}"):
+        return ""
+    statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
+    return statement or ("" if DENIAL.search(sentence) else _values_stated(sentence))
+
+
+def strip_statement(text: str) -> str:
+    """Return a statement stripped, and without its delimiters if it is one span of mathematics."""
+    text = text.rstrip(" \t\r\n*_`#\"'✅∎■□≈~=.。．,，;；!").lstrip(" \t\r\n*_`#\"'≈~=，")
+    math = MATH_SPAN.match(text)
+    if not math or math.end() < len(text):
+        return text
+    content: str = next(filter(None, math.groups()))
+    return content.rstrip(" \t\n.,").lstrip()
+
+
+def value_after_verb(sentence: str) -> str:
+    """Return the value after the last verb of a sentence of prose, else the whole sentence."""
+    verb = None
+    if PROSE_WORDS.search(sentence) and not (is_doubted(sentence) or DENIAL.search(sentence)):
+        *_, verb = (None, *_COPULA.finditer(sentence))
+    value = strip_statement(sentence[verb.end() :]) if verb else ""
+    starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
+    return value if starts and not _CONDITION.search(sentence) else sentence
+
+
+def _last_row(rows: re.Match[str]) -> str:
+    body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
+    row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
+    return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
+
+
+def _is_courtesy(sentence: str, gold_is_words: bool) -> bool:
+    if _COURTESY.match(sentence):
+        return True
+    is_remark = not gold_is_words and _REMARK.match(sentence)
+    return bool(is_remark and not DENIAL.search(sentence) and not _GIVES_UP.search(sentence))
+
+
+def _last_sentence(text: str, gold: str = "") -> str:
+    text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
+    text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
+    gold_is_words = bool(_WORDS.fullmatch(gold))
+    for line in filter(str.strip, reversed(text.split("\n"))):
+        sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
+        stated = [sentence for sentence in sentences if not _is_courtesy(sentence, gold_is_words)]
+        if stated or not sentences:
+            return stated[-1].strip() if stated else ""
+    return ""
 
 
 class _ValueRun(NamedTuple):

@@ -18,32 +18,10 @@ from rewardkit.answers.parsing.vocabulary import split_words
 #: Most characters of an answer, and of the end of a question.
 MAX_CHARS = 200
 MAX_QUESTION_CHARS = 600
-
 _MARKUP = re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{|\\[ ,;!]|[${}*_`\"“”]|~")
 #: A gold that is words, no name of a quantity such as `AB`.
 _WORDS = re.compile("(?=.*(?:[A-Za-z][a-z]{2}|[\u4e00-\u9fff]))[^\\W\\d_]+(?:[ ,'’-]+[^\\W\\d_]+)*")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
-
-
-def same_words(pred: str, gold: str, question: str) -> bool:
-    """Whether an answer states a gold that is words."""
-    if max(len(pred), len(gold)) > MAX_CHARS:
-        return False
-    p, g = _plain(pred), _plain(gold)
-    if (truth := _truth_value(g)) is not None:
-        are_names = p.isascii() and len(p) == len(g) == 1  # another letter is another name
-        return not are_names and _stated_truth(p) == truth
-    if date := _date(g):
-        return _date(p) == date
-    if not _WORDS.fullmatch(g):
-        return False
-    states = _states_in_chinese if _CHINESE.search(g) else _states_in_english
-    return states(p, g, question[-MAX_QUESTION_CHARS:])
-
-
-def _plain(text: str) -> str:
-    return " ".join(_MARKUP.sub(" ", text).split()).strip(" .。!！,，;；:：")
-
 
 # --- truth values
 
@@ -69,28 +47,6 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 
-
-def _truth_value(word: str) -> bool | None:
-    return _TRUTH_VALUES.get(word if len(word) == 1 else word.casefold())
-
-
-def _turns(clause: str) -> bool:
-    return bool(_TURN.search(clause) or is_doubted(clause))
-
-
-def _stated_truth(text: str) -> bool | None:
-    """Return what an answer such as `No, it is not` says; None if its clause turns or contradicts it.
-
-    A reason may have any words; any other clause of a `no` must deny and that of a `yes` must not.
-    """
-    match = _TRUTH.fullmatch(text)
-    if match is None or _turns(match["reason"] or match["clause"] or ""):
-        return None
-    truth = _truth_value(match["word"])
-    is_consistent = not match["clause"] or truth is not bool(_DENIAL.search(match["clause"]))
-    return truth if is_consistent else None
-
-
 # --- dates
 
 #: The name of a month, or the first parts of a date in figures.
@@ -100,17 +56,6 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
-
-
-def _date(text: str) -> Date | None:
-    """Return the date that a text is; None if it is more or less than a day of a month."""
-    if not _DATE.search(text):
-        return None
-    parts = open_words(_CHINESE_DATE.sub(r"\1-\2-\3", text))
-    dates = dates_in(parts)
-    is_whole = len(dates) == 1 and dates[0][1] == (0, len(parts)) and dates[0][0].day
-    return dates[0][0] if is_whole else None
-
 
 # --- sentences
 
@@ -128,59 +73,8 @@ _MODIFIERS = split_words(
     "first second third fourth fifth last next previous other not no never least except false incorrect wrong loses lose"
 )
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z$\\(])")
-
-
-def _denies(rest: str) -> bool:
-    return bool(
-        _turns(rest) or _DENIAL.search(rest) or re.search(r"\b(?:and|neither|n?or|none)\b", rest)
-    )
-
-
-def _states_in_english(pred: str, gold: str, question: str) -> bool:
-    p, g = (_content_words(text) for text in (pred, gold))
-    starts = [i for i in range(len(p) - len(g) + 1) if p[i : i + len(g)] == g]
-    if len(starts) != 1 or _FORMULA_SIGN.search(pred):
-        return False
-    before, after = p[: starts[0]], p[starts[0] + len(g) :]
-    rest = [*before, *after]
-    has_adverb = any(word.endswith("ly") for word in rest)
-    if not rest or has_adverb or _denies(" ".join(rest)):
-        return not rest
-    # a word right before the gold's is its subject (`the series converges`), or changes it
-    is_changed = before and f"{before[-1]} {g[0]}" in pred.casefold() and g[-1][-1:] != "s"
-    return not is_changed and set(map(stem, rest)) <= _asked_words(question)
-
-
 #: Signs of a formula, which an answer in words does not hold.
 _FORMULA_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
-
-
-def _content_words(text: str) -> list[str]:
-    words = list(map(fold_case, _WORD.findall(text)))
-    content = [word for word in words if word.casefold() not in _EMPTY_WORDS]
-    values = [word for word in content if word not in _KIND_WORDS]
-    return content or words if _COUNTS.issuperset(values) else values
-
-
-def _asked_words(question: str) -> set[str]:
-    """Return the stems of the last sentence of a question, without names and the alternatives it offers."""
-    *_, sentence = _SENTENCE_END.split(question.strip())
-    words = _WORD.findall(sentence)
-    if not _MODIFIERS.isdisjoint(map(str.casefold, words)):
-        return set()
-    return {stem(word) for word in words if word.islower()} - set(
-        map(stem, _alternatives(sentence))
-    )
-
-
-def _alternatives(sentence: str) -> set[str]:
-    return {
-        word
-        for pair in re.findall(r"([\w-]+),? or (?:the |an? )?([\w-]+)", sentence)
-        for word in pair
-    }
-
-
 _CHINESE_LEAD = re.compile(
     r"^(?:所以|因此|故|答案|应?该?[是为]|它|该|此|这|其)+|(?:应?[是为]|的)+$"
 )
@@ -190,19 +84,6 @@ _CHINESE_ADJECTIVE = re.compile(
     "(?:充分|必要|绝对|条件|严格|局部|等[腰边]|[锐直钝]角|[正负左右真假])$"
 )
 
-
-def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
-    before, _, after = pred.replace(" ", "").partition(gold)
-    if gold not in pred or not _CHINESE_END.fullmatch(after) or _denies(before):
-        return False
-    if not (rest := _CHINESE_LEAD.sub("", before)):
-        return True
-    asked = re.sub(r"[\s$]", "", question)
-    is_other = len(rest) == 1 or rest in re.split("[或、，,“”/（）]|还是", asked)
-    is_other |= len(gold) == 1 and before[-1] not in "是为"  # 乙胜甲
-    return rest in asked and not is_other and not _CHINESE_ADJECTIVE.search(rest)
-
-
 # --- the scale that a question asks for
 
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
@@ -210,18 +91,6 @@ _ASKED_SCALE = re.compile(
     r"\b(?:in|how many)\s(?:\w+\s(?:of\s)?){0,2}(thousand|million|billion)s?\b", re.IGNORECASE
 )
 _ASKED_PERCENT = re.compile(r"%|\bper ?cent|百分")
-
-
-def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
-    """Yield a value in the scale that its question asks for: `$94 million` in millions is 94."""
-    *_, sentence = _SENTENCE_END.split(question[-MAX_QUESTION_CHARS:].strip())
-    if value[0] == "percent" and _ASKED_PERCENT.search(sentence):
-        yield value[1]
-    number = value[1] if value[0] == "quantity" else value
-    if number[0] == "num" and (scale := _ASKED_SCALE.search(sentence)) and scale[1].lower() in text:
-        scaled = num(number[1] / _SCALES[scale[1].lower()])
-        yield ("quantity", scaled, value[2]) if value[0] == "quantity" else scaled
-
 
 # --- what stands around a value and adds nothing to it
 
@@ -252,6 +121,127 @@ _CHANGE = re.compile(
     rf"(?:\s(?P<noun>{_UP}|{_DOWN}))?",
     re.IGNORECASE,
 )
+
+
+def same_words(pred: str, gold: str, question: str) -> bool:
+    """Whether an answer states a gold that is words."""
+    if max(len(pred), len(gold)) > MAX_CHARS:
+        return False
+    p, g = _plain(pred), _plain(gold)
+    if (truth := _truth_value(g)) is not None:
+        are_names = p.isascii() and len(p) == len(g) == 1  # another letter is another name
+        return not are_names and _stated_truth(p) == truth
+    if date := _date(g):
+        return _date(p) == date
+    if not _WORDS.fullmatch(g):
+        return False
+    states = _states_in_chinese if _CHINESE.search(g) else _states_in_english
+    return states(p, g, question[-MAX_QUESTION_CHARS:])
+
+
+def _plain(text: str) -> str:
+    return " ".join(_MARKUP.sub(" ", text).split()).strip(" .。!！,，;；:：")
+
+
+def _truth_value(word: str) -> bool | None:
+    return _TRUTH_VALUES.get(word if len(word) == 1 else word.casefold())
+
+
+def _turns(clause: str) -> bool:
+    return bool(_TURN.search(clause) or is_doubted(clause))
+
+
+def _stated_truth(text: str) -> bool | None:
+    """Return what an answer such as `No, it is not` says; None if its clause turns or contradicts it.
+
+    A reason may have any words; any other clause of a `no` must deny and that of a `yes` must not.
+    """
+    match = _TRUTH.fullmatch(text)
+    if match is None or _turns(match["reason"] or match["clause"] or ""):
+        return None
+    truth = _truth_value(match["word"])
+    is_consistent = not match["clause"] or truth is not bool(_DENIAL.search(match["clause"]))
+    return truth if is_consistent else None
+
+
+def _date(text: str) -> Date | None:
+    """Return the date that a text is; None if it is more or less than a day of a month."""
+    if not _DATE.search(text):
+        return None
+    parts = open_words(_CHINESE_DATE.sub(r"\1-\2-\3", text))
+    dates = dates_in(parts)
+    is_whole = len(dates) == 1 and dates[0][1] == (0, len(parts)) and dates[0][0].day
+    return dates[0][0] if is_whole else None
+
+
+def _denies(rest: str) -> bool:
+    return bool(
+        _turns(rest) or _DENIAL.search(rest) or re.search(r"\b(?:and|neither|n?or|none)\b", rest)
+    )
+
+
+def _states_in_english(pred: str, gold: str, question: str) -> bool:
+    p, g = (_content_words(text) for text in (pred, gold))
+    starts = [i for i in range(len(p) - len(g) + 1) if p[i : i + len(g)] == g]
+    if len(starts) != 1 or _FORMULA_SIGN.search(pred):
+        return False
+    before, after = p[: starts[0]], p[starts[0] + len(g) :]
+    rest = [*before, *after]
+    has_adverb = any(word.endswith("ly") for word in rest)
+    if not rest or has_adverb or _denies(" ".join(rest)):
+        return not rest
+    # a word right before the gold's is its subject (`the series converges`), or changes it
+    is_changed = before and f"{before[-1]} {g[0]}" in pred.casefold() and g[-1][-1:] != "s"
+    return not is_changed and set(map(stem, rest)) <= _asked_words(question)
+
+
+def _content_words(text: str) -> list[str]:
+    words = list(map(fold_case, _WORD.findall(text)))
+    content = [word for word in words if word.casefold() not in _EMPTY_WORDS]
+    values = [word for word in content if word not in _KIND_WORDS]
+    return content or words if _COUNTS.issuperset(values) else values
+
+
+def _asked_words(question: str) -> set[str]:
+    """Return the stems of the last sentence of a question, without names and the alternatives it offers."""
+    *_, sentence = _SENTENCE_END.split(question.strip())
+    words = _WORD.findall(sentence)
+    if not _MODIFIERS.isdisjoint(map(str.casefold, words)):
+        return set()
+    return {stem(word) for word in words if word.islower()} - set(
+        map(stem, _alternatives(sentence))
+    )
+
+
+def _alternatives(sentence: str) -> set[str]:
+    return {
+        word
+        for pair in re.findall(r"([\w-]+),? or (?:the |an? )?([\w-]+)", sentence)
+        for word in pair
+    }
+
+
+def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
+    before, _, after = pred.replace(" ", "").partition(gold)
+    if gold not in pred or not _CHINESE_END.fullmatch(after) or _denies(before):
+        return False
+    if not (rest := _CHINESE_LEAD.sub("", before)):
+        return True
+    asked = re.sub(r"[\s$]", "", question)
+    is_other = len(rest) == 1 or rest in re.split("[或、，,“”/（）]|还是", asked)
+    is_other |= len(gold) == 1 and before[-1] not in "是为"  # 乙胜甲
+    return rest in asked and not is_other and not _CHINESE_ADJECTIVE.search(rest)
+
+
+def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
+    """Yield a value in the scale that its question asks for: `$94 million` in millions is 94."""
+    *_, sentence = _SENTENCE_END.split(question[-MAX_QUESTION_CHARS:].strip())
+    if value[0] == "percent" and _ASKED_PERCENT.search(sentence):
+        yield value[1]
+    number = value[1] if value[0] == "quantity" else value
+    if number[0] == "num" and (scale := _ASKED_SCALE.search(sentence)) and scale[1].lower() in text:
+        scaled = num(number[1] / _SCALES[scale[1].lower()])
+        yield ("quantity", scaled, value[2]) if value[0] == "quantity" else scaled
 
 
 def value_without_remark(text: str, question: str) -> str:

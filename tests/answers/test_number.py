@@ -73,10 +73,8 @@ CHANGES = (
 ).split()
 BOUNDS = "least;most;more than;under;over;above;below;or".split(";")
 JOINTS = "or and than if else plus minus times over 或 或者 Or".split()
-HEDGES = (
-    "or;either;not;maybe;perhaps;possibly;unless;I know;a guess;wrong;或;可能;也许;不是;错误".split(
-        ";"
-    )
+HEDGES = "or;either;not;maybe;perhaps;possibly;unless;a guess;wrong;或;可能;也许;不是;错误".split(
+    ";"
 )
 
 
