@@ -130,19 +130,16 @@ def _items(node: Node) -> Iterator[Node]:
 
 
 def _turn_parameters(value: Node) -> set[str]:
-    terms = value[1:] if value[0] == "add" else (value,)
-    return set().union(*map(_turn_parameter, terms))
-
-
-def _turn_parameter(term: Node) -> set[str]:
-    r"""Return the integer name of a term such as `2k\pi`; the empty set if it has other names."""
-    factors = term[1:] if term[0] in ("mul", "degree") else ()
-    is_angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
-    names = symbols(term)
-    is_linear = all(
-        part[0] in ("mul", "add", "sym", "degree") for part in subtrees(term) if symbols(part)
-    )
-    return names & _INTEGER_NAMES if is_angular and is_linear and len(names) == 1 else set()
+    r"""Return the integers of terms such as `2k\pi`, which have no other name."""
+    turns: set[str] = set()
+    for term in value[1:] if value[0] == "add" else (value,):
+        factors = term[1:] if term[0] == "mul" else (term,)
+        with_names = [part[0] for part in subtrees(term) if symbols(part)]
+        is_linear = {"mul", "add", "sym", "degree"}.issuperset(with_names)
+        is_angular = any(factor == PI or factor[0] == "degree" for factor in factors)
+        if is_angular and is_linear and with_names.count("sym") == 1:
+            turns |= symbols(term) & _INTEGER_NAMES
+    return turns
 
 
 def _integration_constants(node: Node, value: Node) -> set[str]:
@@ -179,9 +176,9 @@ def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator
         return
     if any(_occurs_in(name, question) for name in ours - theirs):
         return
-    for order in permutations(sorted(ours)):
-        pairs = zip(order, sorted(theirs), strict=True)
-        yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
+    symbols_of_gold = [("sym", name) for name in sorted(theirs)]
+    for order in permutations(("sym", name) for name in sorted(ours)):
+        yield substitute(pred, dict(zip(order, symbols_of_gold, strict=True)))
 
 
 def _value_names(node: Node) -> set[str]:
@@ -191,14 +188,11 @@ def _value_names(node: Node) -> set[str]:
 
 def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     p, g = (equation_value(node, STRICT) for node in (pred, gold))
-    constants = [
-        {part[1] for part in value[1:] if part in (("sym", "C"), ("sym", "c"))}
-        for value in (p, g)
-        if value[0] == "add"
-    ]
-    if [len(names) for names in constants] != [1, 1] or not constants[1] <= free:
+    terms = [value[1:] if value[0] == "add" else () for value in (p, g)]
+    constants = [{("sym", "C"), ("sym", "c")}.intersection(each) for each in terms]
+    if [len(names) for names in constants] != [1, 1] or not {n for _, n in constants[1]} <= free:
         return False
-    zeros = dict.fromkeys((("sym", name) for name in set.union(*constants)), num(0))
+    zeros = dict.fromkeys(set.union(*constants), num(0))
     difference = substitute(add(p, neg(g)), zeros)
     elsewhere = {("sym", name): ("sym", f"{name}'") for name in symbols(difference)}
     return value_equal(difference, substitute(difference, elsewhere))
@@ -208,13 +202,9 @@ def _same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
 
 
 class Progression(NamedTuple):
-    """The points or intervals that start at given values and repeat after a step, without end.
+    """The points, excluded points or intervals that repeat after a step, without end.
 
-    Attributes:
-        label: the name of the values; "" without one.
-        shape: what repeats: points, excluded points, or intervals with open or closed ends.
-        starts: the value of a point, or the ends of an interval, in 50 digits.
-        step: the distance to the next one.
+    The shape says which, and which ends are open. The starts are a point, or the ends of an interval.
     """
 
     label: str
@@ -273,12 +263,8 @@ def _progressions_of_one(node: Node, names: set[str]) -> Iterator[Progression]:
     if others or name not in names:
         raise NoProgressionError("no parameter")
     charge_steps(*ends, times=6 * PRECISE_STEPS)
-    rows = [[_real_value(end, {name: float(k)}) for k in range(3)] for end in ends]
-    turns = [slice(None)]
-    if not _is_linear(rows):
-        rows = [[_real_value(end, {name: float(k)}) for k in range(6)] for end in ends]
-        turns = [slice(0, None, 2), slice(1, None, 2)]
-    for turn in turns:
+    rows = [[_real_value(end, {name: float(k)}) for k in range(6)] for end in ends]
+    for turn in [slice(6)] if _is_linear(rows) else [slice(0, 6, 2), slice(1, 6, 2)]:
         cut = [row[turn] for row in rows]
         if not _is_linear(cut):
             raise NoProgressionError("not linear, or of different steps")
@@ -298,11 +284,10 @@ def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:
         case ("rel", _, _, ("sym", name), _) if not is_equation(node):
             [interval] = read_intervals(node)
             return name, interval[2:], interval[:2]
-        case ("rel", *_):
-            solution = solution_of(node, STRICT) if is_equation(node) else None
-            if solution is None:
-                raise NoProgressionError("not solved")
+        case ("rel", *_) if is_equation(node) and (solution := solution_of(node, STRICT)):
             return canonical_text(solution.label) if solution.label else "", (), (solution.value,)
+        case ("rel", *_):
+            raise NoProgressionError("not solved")
         case ("interval", low, high, *are_open):
             return "", tuple(are_open), (low, high)
         case ("tuple", low, high):
@@ -320,19 +305,15 @@ def _real_value(node: Node, point: dict[str, float]) -> Any:
 def _common_period(progressions: list[Progression]) -> Any:
     """Return the least common multiple of all steps."""
     unit = progressions[0].step
-    if not all(each.step for each in progressions):
-        raise NoProgressionError("a step of zero")
-    ratios = [abs(each.step / unit) for each in progressions]
+    ratios = [abs(each.step / unit) if unit else 0 for each in progressions]
     if not all(1 / MAX_TURNS <= ratio <= MAX_TURNS for ratio in ratios):
-        raise NoProgressionError("too many turns")
+        raise NoProgressionError("a step of zero, or too many turns")
     steps = [Fraction(float(ratio)).limit_denominator(MAX_TURNS) for ratio in ratios]
-    for ratio, step in zip(ratios, steps, strict=True):
-        if abs(ratio * step.denominator - step.numerator) > 1e-25:
-            raise NoProgressionError("the steps have no common multiple")
-    period = Fraction(
-        math.lcm(*(step.numerator for step in steps)),
-        math.gcd(*(step.denominator for step in steps)),
-    )
+    pairs = zip(ratios, steps, strict=True)
+    if any(abs(ratio * step.denominator - step.numerator) > 1e-25 for ratio, step in pairs):
+        raise NoProgressionError("the steps have no common multiple")
+    tops, bottoms = zip(*(step.as_integer_ratio() for step in steps), strict=True)
+    period = Fraction(math.lcm(*tops), math.gcd(*bottoms))
     if sum(period / step for step in steps) > MAX_TURNS:
         raise NoProgressionError("too many turns")
     return abs(unit) * period.numerator / period.denominator

@@ -6,7 +6,7 @@ differences all become a sorted list of disjoint intervals, so that `-1 < x <= 2
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.answers.parsing.tree import (
     INF,
@@ -49,13 +49,7 @@ from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
 
 class Solution(NamedTuple):
-    r"""Label and value of a solved equation.
-
-    Attributes:
-        label: the name of the value; None without a label.
-        value: the value.
-        rounding: the decimal after `\approx`; None without one.
-    """
+    r"""The name, the value, and the decimal after `\approx` of a solved equation."""
 
     label: Node | None
     value: Node
@@ -150,10 +144,9 @@ def _has_value(side: Node) -> bool:
         return False
     charge_steps(bare)
     try:
-        evaluate_double(bare, {})
+        return evaluate_double(bare, {}) is not None
     except UndefinedError:
         return False
-    return True
 
 
 # --- labels
@@ -283,23 +276,10 @@ def _are_same_definition(ours: Solution, theirs: Solution) -> bool:
 
 
 def are_proportional(pred: Node, gold: Node) -> bool:
-    """Whether two equations are the same up to a nonzero constant factor."""
-    return _constant_factor(pred, gold) is not None
-
-
-def inequalities_equal(pred: Node, gold: Node) -> bool:
-    """Whether two inequalities are the same up to rearrangement and a constant factor."""
-    factor = _constant_factor(pred, gold)
-    if factor is None or abs(factor.imag) > 1e-30:
-        return False
-    return bool(gold[1] == (pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1])))
-
-
-def _constant_factor(pred: Node, gold: Node) -> Any:
-    """Return the constant ratio of the differences of two relations' sides; None without one."""
+    """Whether two equations or inequalities are the same up to a nonzero constant factor."""
     p, g = (add(node[2], neg(node[3])) for node in (pred, gold))
     if not len(pred) == len(gold) == 4 or not symbols(p) or symbols(p) != symbols(g):
-        return None
+        return False
     charge_steps(p, g, times=SAMPLE_POINTS * PRECISE_STEPS)
     factors = []
     for point in sample_points(p, g):
@@ -308,9 +288,12 @@ def _constant_factor(pred: Node, gold: Node) -> Any:
         except (UndefinedError, ZeroDivisionError):
             continue
     if len(factors) < 3 or not factors[0]:
-        return None
-    is_constant = all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors)
-    return factors[0] if is_constant else None
+        return False
+    factor = factors[0]
+    if not all(abs(other - factor) <= 1e-25 * abs(factor) for other in factors):
+        return False
+    operator = pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1])
+    return is_equation(gold) or (abs(factor.imag) <= 1e-30 and bool(gold[1] == operator))
 
 
 # --- sets of real numbers
@@ -562,7 +545,4 @@ def _same_interval(p: RealInterval, g: RealInterval) -> bool:
 
 
 def _same_endpoint(p: Node, g: Node) -> bool:
-    are_infinite = [end == INF or INF in end for end in (p, g)]
-    if any(are_infinite):
-        return all(are_infinite) and (p == INF) == (g == INF)
-    return value_equal(p, g)
+    return p == g or (INF not in (p, g, *p, *g) and value_equal(p, g))

@@ -28,7 +28,6 @@ from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
 from rewardkit.answers.relations import (
     are_proportional,
     enumerate_members,
-    inequalities_equal,
     is_equation,
     is_function_name,
     is_word,
@@ -51,19 +50,16 @@ from rewardkit.answers.scalar import (
 
 #: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.
 MAX_FACTORS = 3
+_GRIDS = ("tuple", "matrix")
 #: Most signs of a tuple of which every combination is compared.
 MAX_SIGNS = 4
 #: Most items of a list or set that are compared in any order.
 MAX_ITEMS = 60
 
 #: Type of a node by its kind; every other kind has the type `value`.
+_OWN = "quantity compound ratio clock tuple set matrix cases congruence where text".split()
 _TYPES = {
-    **{
-        kind: kind
-        for kind in (
-            "quantity compound ratio clock tuple set matrix cases congruence where text".split()
-        )
-    },
+    **dict(zip(_OWN, _OWN, strict=True)),
     **dict.fromkeys(("list", "and", "or"), "list"),
     "to": "ratio",
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
@@ -112,12 +108,11 @@ def _identical(pred: Node, gold: Node, _: Policy) -> bool:
 
 
 def _quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    unit, gold_unit = pred[2], gold[2]
+    (_, p, unit), (_, g, gold_unit) = pred, gold
     if unit == gold_unit:
-        return scalar_equal(pred[1], gold[1], policy)
-    if not policy.convert_units or unit.dimension != gold_unit.dimension:
-        return False
-    return value_equal(pred[1], _scale(gold[1], gold_unit.factor / unit.factor), policy)
+        return scalar_equal(p, g, policy)
+    is_converted = policy.convert_units and unit.dimension == gold_unit.dimension
+    return is_converted and value_equal(p, _scale(g, gold_unit.factor / unit.factor), policy)
 
 
 def _scale(value: Node, factor: Fraction) -> Node:
@@ -138,19 +133,17 @@ def _equal_without_unit(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare compound quantities by their sum per dimension: `2 h 90 min` is `3 h 30 min`."""
-    p, g = _totals(pred), _totals(gold)
-    is_converted = "quantity" in (pred[0], gold[0])
-    if is_converted and not policy.convert_units:
+    if "quantity" in (pred[0], gold[0]) and not policy.convert_units:
         return False
+    p, g = _totals(pred), _totals(gold)
     return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
 
 
 def _totals(node: Node) -> dict[object, Node]:
     totals: dict[object, Node] = {}
     for _, value, unit in node[1:] if node[0] == "compound" else (node,):
-        part = _scale(value, unit.factor)
-        before = totals.get(unit.dimension)
-        totals[unit.dimension] = part if before is None else ("add", before, part)
+        before = totals.get(unit.dimension, num(0))
+        totals[unit.dimension] = ("add", before, _scale(value, unit.factor))
     return totals
 
 
@@ -166,20 +159,16 @@ def _ratios_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare a ratio of two parts, as its quotient, with a value."""
-    p, g = (
-        divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
-        for node in (pred, gold)
-    )
+    p, g = (divide(*n[1:]) if n[0] == "ratio" and len(n) == 3 else n for n in (pred, gold))
     return {"ratio", "to"}.isdisjoint((p[0], g[0])) and scalar_equal(p, g, policy)
 
 
 def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
     """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
-    clock, other = (pred, gold) if pred[0] == "clock" else (gold, pred)
+    clock, ratio = sorted((pred, gold), key=lambda node: node[0] != "clock")
     parts = clock[1].split(":")
-    if other[0] == "to" or not all(map(str.isdecimal, parts)):
-        return False
-    return _ratios_equal(("ratio", *(num(int(part)) for part in parts)), other, policy)
+    is_ratio = ratio[0] == "ratio" and all(map(str.isdecimal, parts))
+    return is_ratio and _ratios_equal(("ratio", *(num(int(p)) for p in parts)), ratio, policy)
 
 
 # --- groups
@@ -192,9 +181,7 @@ def _equal_in_order(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _equal_in_any_order(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether every item has an equal item of its own on the other side."""
-    if len(pred) != len(gold):
-        return False
-    if len(gold) - 1 > MAX_ITEMS:
+    if len(pred) != len(gold) or len(gold) - 1 > MAX_ITEMS:
         return pred[1:] == gold[1:]
     left = list(gold[1:])
     marks = {id(item): probe_value(item) for item in (*pred[1:], *left)}
@@ -232,8 +219,7 @@ def _lists_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _without_label(item: Node) -> Node:
-    value: Node = item[3] if item[:2] == ("rel", "=") and item[2][0] == "sym" else item
-    return value
+    return item[3] if item[:2] == ("rel", "=") and item[2][0] == "sym" else item
 
 
 def _labels(node: Node) -> list[str]:
@@ -277,11 +263,10 @@ def _vectors_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _as_tuple(node: Node) -> Node:
-    if node[0] == "tuple":
-        return node
-    if len(node) == 2:
-        return ("tuple", *node[1][1:])
-    return ("tuple", *(row[1] for row in node[1:] if all(len(row) == 2 for row in node[1:])))
+    if node[0] == "tuple" or len(node) == 2:
+        return node if node[0] == "tuple" else ("tuple", *node[1][1:])
+    is_column = all(len(row) == 2 for row in node[1:])
+    return ("tuple", *(row[1] for row in node[1:] if is_column))
 
 
 def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -304,10 +289,9 @@ _OTHERWISE = ("sym", "otherwise")
 def _residue_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     r"""`3 \pmod 7` equals 3; `x \equiv 3 \pmod 7` does not."""
     congruence, other = (gold, pred) if gold[0] == "congruence" else (pred, gold)
-    residue, modulus = exact_value(congruence[1]), exact_value(congruence[2])
-    if residue is None or modulus is None or not 0 <= residue < modulus:
-        return False
-    return same_answer(other, congruence[1], policy)
+    residue, modulus = map(exact_value, congruence[1:])
+    is_least = residue is not None and modulus is not None and 0 <= residue < modulus
+    return is_least and same_answer(other, congruence[1], policy)
 
 
 # --- relations and regions
@@ -346,16 +330,12 @@ def _orders(signs: int) -> tuple[str, ...]:
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
-    if len(symbols(gold)) > 1 and inequalities_equal(pred, gold):
+    if len(symbols(gold)) > 1 and are_proportional(pred, gold):
         return True
-    forms = [(pred[1], pred[2:])]
-    operators = pred[1].split()
-    if all(operator in FLIPPED_OPERATORS for operator in operators):
-        flipped = " ".join(FLIPPED_OPERATORS[operator] for operator in reversed(operators))
-        forms.append((flipped, pred[:1:-1]))
+    flipped = " ".join(FLIPPED_OPERATORS.get(each, "") for each in reversed(pred[1].split()))
     return any(
         operator == gold[1] and _equal_in_order(("tuple", *sides), ("tuple", *gold[2:]), policy)
-        for operator, sides in forms
+        for operator, sides in ((pred[1], pred[2:]), (flipped, pred[:1:-1]))
     )
 
 
@@ -370,20 +350,16 @@ def _equations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
         is_chain = len(pred) > 4 and pred[1] == gold[1]
         return are_proportional(pred, gold) or (is_chain and _equal_in_order(pred, gold, policy))
     unsolved = gold if p is not None else pred
-    is_line = (
-        unsolved[2][0] == "add" and len(unsolved[2]) == 3 and unsolved[3] == num(0)
-    )  # x + 1 = 0
-    is_line = is_line and {unsolved[2][1][0], unsolved[2][2][0]} == {"sym", "num"}
+    sum_of_two = unsolved[2][0] == "add" and {part[0] for part in unsolved[2][1:]}
+    is_line = sum_of_two == {"sym", "num"} and unsolved[3] == num(0)  # x + 1 = 0
     return (is_line or len(symbols(unsolved)) > 1) and are_proportional(pred, gold)
 
 
 def _equation_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     is_answer = is_equation(pred)
     solution = solution_of(pred if is_answer else gold, policy)
-    return solution is not None and any(
-        same_answer(value, gold, policy) if is_answer else same_answer(pred, value, policy)
-        for value in solution.values
-    )
+    pairs = ((v, gold) if is_answer else (pred, v) for v in (solution.values if solution else ()))
+    return any(same_answer(*pair, policy) for pair in pairs)
 
 
 def _restricted_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -470,8 +446,7 @@ def _builder_to_clause(node: Node) -> Node:
     head, condition = node[1][2] if node[1][:2] == ("rel", "in") else node[1], node[2]
     integers = (("sym", "Z"), ("sym", "set Z"))
     if condition[0] == "congruence" and (head is node[1] or node[1][3] in integers):
-        residues: Node = condition
-        return residues
+        return tuple(condition)
     joint, *parts = condition if condition[0] in _GROUPS else ("list", condition)
     last = parts.pop()
     is_of_reals = head is node[1] or node[1][3] == ("sym", "R")
@@ -498,23 +473,22 @@ def _expand_plus_minus(node: Node) -> Node:
         return node
     if node[0] == "where":
         return ("where", _expand_plus_minus(node[1]), *node[2:])
-    if node[0] in _GROUPS:
-        return (node[0], *(each for part in node[1:] for each in _sign_choices(part)))
-    choices = _sign_choices(node)
-    return ("list", *choices) if len(choices) > 1 else choices[0]
+    is_group = node[0] in _GROUPS
+    choices = [each for part in (node[1:] if is_group else [node]) for each in _sign_choices(part)]
+    if is_group or len(choices) > 1:
+        return (node[0] if is_group else "list", *choices)
+    return choices[0]
 
 
 def _sign_choices(node: Node) -> list[Node]:
     r"""Return both choices of the signs; a tuple without `\mp` has every combination of its parts."""
     signs = [part for part in subtrees(node) if part[0] == "pm"]
-    has_opposite_signs = any(MINUS_ONE in inside or _is_negative(inside) for _, inside in signs)
+    has_opposite_signs = any(  # as of \mp
+        MINUS_ONE in inside or (inside[0] == "num" and inside[1] < 0) for _, inside in signs
+    )
     if node[0] == "tuple" and 1 < len(signs) <= MAX_SIGNS and not has_opposite_signs:
         return [("tuple", *parts) for parts in product(*map(_sign_choices, node[1:]))]
     return list(dict.fromkeys((_with_sign(node, is_minus=False), _with_sign(node, is_minus=True))))
-
-
-def _is_negative(node: Node) -> bool:
-    return bool(node[0] == "num" and node[1] < 0)
 
 
 def _with_sign(node: Node, *, is_minus: bool) -> Node:
@@ -525,24 +499,20 @@ def _with_sign(node: Node, *, is_minus: bool) -> Node:
 
 
 def _split_tuple_equation(node: Node) -> Node:
-    if node[:2] != ("rel", "=") or len(node) != 4:
-        return node
-    names, values = node[2:]
-    are_tuples = names[0] == values[0] == "tuple" and len(names) == len(values)
-    if not are_tuples or any(name[0] not in ("sym", "fn") for name in names[1:]):
-        return node
-    pairs = zip(names[1:], values[1:], strict=True)
-    return ("list", *(("rel", "=", name, value) for name, value in pairs))
+    match node:
+        case ("rel", "=", ("tuple", *names), ("tuple", *values)) if len(names) == len(values):
+            if all(name[0] in ("sym", "fn") for name in names):
+                return ("list", *(("rel", "=", *pair) for pair in zip(names, values, strict=True)))
+    return node
 
 
 def _split_exclusions(node: Node) -> Node:
     r"""Return `x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node unchanged."""
-    if node[0] not in ("list", "and", "or") or len(node) < 3:
-        return node
-    first, *others = node[1:]
-    if first[:2] != ("rel", "!=") or any(symbols(n) or n[0] == "rel" for n in (first[3], *others)):
-        return node
-    return ("and", first, *(("rel", "!=", first[2], item) for item in others))
+    match node:
+        case ("list" | "and" | "or", ("rel", "!=", name, value), *others) if others:
+            if not any(symbols(item) or item[0] == "rel" for item in (value, *others)):
+                return ("and", *(("rel", "!=", name, item) for item in (value, *others)))
+    return node
 
 
 _UNIT_VECTORS: dict[Node, Node] = {
@@ -563,10 +533,8 @@ def _unit_vectors_to_tuple(node: Node) -> Node:
         return node
     axes = "ijk" if "k" in names else "ij"
     entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
-    # The sum must be linear in the unit vectors: it is compared at i = 2, j = 3, k = 4.
-    value = substitute(named, {("sym", a): num(i) for i, a in enumerate("ijk", start=2)})
-    linear_value = add(*(mul(num(i), entry) for i, entry in enumerate(entries, start=2)))
-    return ("tuple", *entries) if value_equal(value, linear_value) else node
+    linear = add(*(mul(("sym", a), entry) for a, entry in zip(axes, entries, strict=True)))
+    return ("tuple", *entries) if value_equal(named, linear) else node
 
 
 # --- matrices
@@ -594,9 +562,6 @@ def _multiply(a: Node, b: Node) -> Node:
     charge_steps(a, b, times=len(columns))
     rows = (("row", *(add(*map(mul, row[1:], column)) for column in columns)) for row in a[1:])
     return ("matrix", *rows)
-
-
-_GRIDS = ("tuple", "matrix")
 
 
 def _shape(node: Node) -> tuple[object, ...]:
