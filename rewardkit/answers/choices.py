@@ -21,7 +21,7 @@ in this order:
 * a last line of letters alone;
 * the last statement of the answer: `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`,
   `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`;
-* a last sentence that names an option as its result: `The clock shows (C) 5:30`, `面积为D`;
+* a last sentence that names an option as its result: `The clock shows (C) 5:30`;
 * a last line that is an option's text, if the options are known;
 * verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`;
 * a first line that is an option, if no other option is named after it.
@@ -39,7 +39,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from rewardkit.answers.denial import DENIAL, is_box_denied, is_denied_after, is_doubted
+from rewardkit.answers.denial import DENIAL, DOUBT, is_box_denied, is_denied_after, is_doubted
 from rewardkit.answers.extract import boxes
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
@@ -163,7 +163,11 @@ def read_letter_list(plain: str, legal: frozenset[str]) -> Letters:
     text, noise = _FILLER_WORD.subn(" ", _REJECTION.sub(" ", plain))
     runs = [run for run in _SEPARATOR.split(text) if run]
     letters = frozenset("".join(runs).upper())
-    if not runs or not letters <= legal or not all(map(_is_run, runs)):
+    are_runs = all(
+        len(set(run)) == len(run) and (run.isupper() or (run.islower() and [*run] == sorted(run)))
+        for run in runs
+    )
+    if not runs or not letters <= legal or not are_runs:
         return None
     if noise and not all(map(str.isupper, runs)):  # "a" of "is a correct option" is an article
         return None
@@ -195,12 +199,6 @@ def matching_options(
         own = {letter: _text_without_label(letter, option) for letter, option in options.items()}
         same = [letter for letter in own if _same_value(text, own[letter])]
     return frozenset(same)
-
-
-def _is_run(run: str) -> bool:
-    if len(set(run)) < len(run):
-        return False
-    return run.isupper() or (run.islower() and list(run) == sorted(run))
 
 
 def _labels(text: str) -> list[re.Match[str]]:
@@ -248,9 +246,8 @@ def _read_with_options(plain: str, options: Mapping[str, str], letters: Letters)
 
 
 def _is_formula(text: str) -> bool:
-    if len(text) > MAX_FORMULA or not _FORMULA.search(text):
-        return False
-    return len(_WORD.findall(text)) <= 2
+    is_short = len(text) <= MAX_FORMULA and _FORMULA.search(text)
+    return bool(is_short) and len(_WORD.findall(text)) <= 2
 
 
 def _same_value(text: str, option: str) -> bool:
@@ -354,14 +351,9 @@ _TEXT_END = re.compile(
 
 #: The text up to the clause of a statement, which begins with its sentence or its conclusion.
 _UP_TO_CLAUSE = re.compile(
-    r".*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
+    r"\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
     r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)",
     re.DOTALL,
-)
-#: Words anywhere in a clause that suppose what it states.
-_CONDITION = re.compile(
-    r"(?<![A-Za-z])(?:if|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|maybe|perhaps|possibly)(?![A-Za-z])|如果|若|假[如设]|除非|只有当|也许|或许",
-    re.IGNORECASE,
 )
 #: Words after its last comma that say that others state it, or that the letter is not that of the answer.
 _NOT_THE_ANSWER = re.compile(
@@ -394,11 +386,6 @@ _CORRECTION = re.compile(
 
 # --- the last sentence
 
-#: Closing words after an answer.
-_COURTESY = re.compile(
-    r"(?:(?<=[.!?。\n])\s*(?:(?:I )?[Hh]ope (?:this|it|that)|(?:Please )?(?:[Ll]et me know|[Ff]eel free)|Thank you"
-    r"|希望|如有|如果[你您])[^\n.!?。]{0,200}[.!?。]*)+\s*$"
-)
 _SENTENCE_END = re.compile(r"(?<=[!?。;])|(?<![ (][A-Z]\.)(?<=\.)\s+|\n")
 #: Words before an option that name it as the result.
 _NAMES_OPTION = re.compile(
@@ -406,12 +393,6 @@ _NAMES_OPTION = re.compile(
     r"|(?:is|are|equals|[=为是]).{0,60}[,(=]|即|对应|为|是|选择?) ?(?:the )?[(]?$"
 )
 _IS = re.compile(r"(?:(?<![A-Za-z])(?:is|are|equals)|[为是:]|等于) ?")
-#: A quantity, whose value cannot be a letter.
-_QUANTITY_IS = re.compile(
-    r"(?<![A-Za-z])(?:area|perimeter|volume|length|width|height|distance|measure|value|number|amount|sum"
-    r"|total|ratio|difference|probability|percentage)(?![A-Za-z])[^.,;]{0,40} (?:is|equals) $"
-    r"|(?:面积|体积|周长|长度?|度数|值|距离|数量?|个数|速度|概率)(?:等于|[为是]) ?$|\b[Tt]his (?:matches|is) $|^[Ii]t(?: is|['’]s) $"
-)
 #: Words in the last sentence that bound its result, or make a point or a list of options of it.
 _NOT_A_RESULT = re.compile(
     r"(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
@@ -484,7 +465,6 @@ def _read_words(
     text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> tuple[str, Letters]:
     """Return the text and the letters of the choice that a text without markup states in words."""
-    text = text[:-SENTENCE_CHARS] + _COURTESY.sub("", text[-SENTENCE_CHARS:]).rstrip()
     line = text.rpartition("\n")[2][-MAX_LINE:].strip()
     is_bare = line.isupper() and strip_lead_words(line) == line
     if is_bare and (letters := read_letter_list(line, legal)) is not None:
@@ -584,7 +564,7 @@ def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -
     rest = (
         re.sub(rf"(?<![A-Za-z0-9]){re.escape(own)}(?![A-Za-z0-9])", "=", before) if own else before
     )
-    clause = _last_clause(rest)
+    clause = _UP_TO_CLAUSE.sub("", rest, count=1)
     *_, value = _IS.split(clause)
     is_followed, has_value = (_option_of(part, options) == letter for part in (after, value))
     if (after and not is_followed) or _NOT_A_RESULT.search(clause) or _is_in_doubt(rest, ""):
@@ -592,11 +572,8 @@ def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -
     if not (before if mention[0] == mention["letter"] else clause).strip(" ,*:("):
         return None if after and not before.strip() else letter
     is_own = rest != before or is_followed or has_value or not value
-    states = (
-        (mention["word"] and _NAMES_OPTION.search(clause))
-        or ((mention["open"] or mention["close"]) and is_own)
-        or _QUANTITY_IS.search(clause)
-    )
+    is_signed = (mention["open"] or mention["close"]) and is_own
+    states = is_signed or (mention["word"] and _NAMES_OPTION.search(clause))
     return letter if states else None
 
 
@@ -619,19 +596,14 @@ def _read_line(line: str, legal: frozenset[str], options: Mapping[str, str]) -> 
     return _read_leading_letters(line, legal, options)
 
 
-def _last_clause(text: str) -> str:
-    match = _UP_TO_CLAUSE.match(text)
-    return text[match.end() :] if match else text
-
-
 def _is_in_doubt(before: str, head: str) -> bool:
     """Return whether the words before letters, of which `head` states them, keep them from counting."""
     before, head = _NO_DOUBT.sub("", before), _NO_DOUBT.sub("", head)
-    clause = _last_clause(before)
+    clause = _UP_TO_CLAUSE.sub("", before, count=1)
     part = clause.rpartition(",")[2] if "," not in head else ""
     return bool(
         _DOUBT_BEFORE.search(before[-MAX_GAP:])
-        or _CONDITION.search(clause + head)
+        or DOUBT.search(clause + head)
         or DENIAL.search(part + head)
         or _NOT_THE_ANSWER.search(part + head)
         or is_doubted(f"{part} answer {head}")

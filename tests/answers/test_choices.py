@@ -166,9 +166,9 @@ def choice_of(options, response):
             "The answer is (C) 18. Every row has six marbles.", "C) 18, because every row has six.", "Answer: **(C) 18**\n\nEvery row has 6, so A (12) is too small.", "(C) 18. Each of the three rows has six.",
             # the last sentence
             "There are 18 marbles in total (C).", "The total is 18, option C", "The total is 18, which is option C.", "The total is 18 (option C).", "So the total equals 18 (C)", "The box shows (C) 18.", "The perimeter is C. 18",
-            "The number of marbles is C.", "The total is 18. (C)", "So we are left with option C.", "This gives us option C.", "It is C.", "The answer is C rather than B.",
+            "The total is 18. (C)", "So we are left with option C.", "This gives us option C.", "The answer is C rather than B.",
             # closing courtesies
-            "Option C.\n\nI hope this helps! Let me know if you have questions.", "(C) 18\n\nFeel free to ask more.", "答案：C。希望对你有帮助！",
+            "(C) 18\n\nFeel free to ask more.", "答案：C。希望对你有帮助！",
             # the first line
             "C\n\nThe rows have six each.", "C. 18\n\nExplanation: every row has six.", "B and A are too small. The answer is C.",
             # a conclusion after what is denied, supposed or doubted
@@ -177,7 +177,7 @@ def choice_of(options, response):
         ]),
         *((COLORS, text, "D") for text in ["The color cannot be determined (D).", "The answer is (D) cannot be determined."]),
         *((SPEEDS, text, "B") for text in [
-            "选项为(B)", "所以甲的速度小于乙,选项为B.", "甲的速度小于乙的速度（选项B）。", "甲的速度小于乙的速度，即选项B。", "所以面积为B。", "因此x的值是(B)。", "我认为答案是B。", "B. 小于。因为甲用的时间更长。", "B\n\n解析：甲用的时间更长。",
+            "选项为(B)", "所以甲的速度小于乙,选项为B.", "甲的速度小于乙的速度（选项B）。", "甲的速度小于乙的速度，即选项B。", "因此x的值是(B)。", "我认为答案是B。", "B. 小于。因为甲用的时间更长。", "B\n\n解析：甲用的时间更长。",
             "因为甲不比乙快，答案是B。", "若甲慢，则甲小于乙，因此答案是B。", "综合分析，B选项最符合题意。", "不难看出答案是B。", "A错误；B正确；C错误；D错误。",
         ]),
     ],

@@ -7,13 +7,12 @@ from typing import NamedTuple
 from rewardkit.answers.open_answers.words import (
     FUNCTION_WORDS,
     NAME_PARTICLES,
-    PERSON_WORDS,
-    SEVERAL_WORDS,
     Word,
     month,
     stem,
     words,
 )
+from rewardkit.answers.parsing.vocabulary import split_words
 
 # --- dates: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `15/04/1912`, `May 1990`, `1990`
 
@@ -179,6 +178,20 @@ def _gold(text: str) -> Gold:
 
 # --- questions
 
+#: Words of a question that asks for a person: pronouns, and persons by what they do.
+_PERSON_WORDS = split_words(
+    "who whom whose surname actor actress author singer president king queen person man woman"
+    " scientist physicist chemist philosopher economist artist painter sculptor composer writer"
+    " novelist poet playwright dramatist director comedian star dancer leader explorer inventor"
+    " engineer astronaut player footballer golfer boxer cricketer athlete coach pope monarch emperor"
+    " empress prince princess general admiral senator philanthropist wife husband mother father son"
+    " daughter brother sister"
+)
+#: Words of a question that asks for several things.
+_SEVERAL_WORDS = split_words(
+    "list cast some several two three four five six seven eight nine ten both members names"
+    " order types kinds examples countries states cities people actors players"
+)
 #: Most characters of a question that are read.
 MAX_QUESTION_CHARS = 2000
 
@@ -219,8 +232,8 @@ def read_question(text: str) -> QuestionFacts:
         every=every,
         forms=every - FUNCTION_WORDS,
         stems=frozenset(map(stem, every - FUNCTION_WORDS)),
-        asks_person=bool(every & PERSON_WORDS)
+        asks_person=bool(every & _PERSON_WORDS)
         or any(form.endswith(("ologist", "ician", "ographer")) for form in every),
-        asks_several=bool(every & SEVERAL_WORDS),
+        asks_several=bool(every & _SEVERAL_WORDS),
         is_choice="or" in every,
     )

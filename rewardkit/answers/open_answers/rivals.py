@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from rewardkit.answers.open_answers.golds import Gold, QuestionFacts, dates_in, is_year
-from rewardkit.answers.open_answers.roles import Span, Words, is_fragment, phrase_start
+from rewardkit.answers.open_answers.matching import Span, Words, is_fragment, phrase_start
 from rewardkit.answers.open_answers.words import (
-    COMPARATIVES,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
     HEDGES,
-    JOINTS,
     TITLES,
     UNIT_NAMES,
     Sentence,
@@ -18,22 +16,25 @@ from rewardkit.answers.open_answers.words import (
 )
 from rewardkit.answers.parsing.vocabulary import split_words
 
-#: Most items of a list where the question asks for several things, and where it asks for one.
-MAX_ITEMS_OF_SEVERAL = 8
-MAX_ITEMS = 2
-#: Most words of an item of a list.
-MAX_ITEM_WORDS = 5
-#: Most descriptions after an answer without a verb: `Salzburg, in Austria`.
-MAX_DESCRIPTIONS = 2
-#: Fraction of a question's words with which a sentence answers it.
-ECHO = 0.7
-#: Words of its own of a sentence that elaborates on the one before.
-OWN_WORDS = 2
+#: Most items of a list where the question asks for several things, and where it asks for one; most
+#: words of an item; and most descriptions after an answer without a verb: `Salzburg, in Austria`.
+MAX_ITEMS_OF_SEVERAL, MAX_ITEMS, MAX_ITEM_WORDS, MAX_DESCRIPTIONS = 8, 2, 5, 2
+#: Fraction of a question's words with which a sentence answers it, and words of its own of a sentence
+#: that elaborates on the one before.
+ECHO, OWN_WORDS = 0.7, 2
 
 #: Words that are no answer by themselves.
 _NAMELESS = GENERIC_NOUNS | TITLES | FUNCTION_WORDS
 _FILLERS = split_words(
     "yes no sure certainly hello hi ok okay well answer actually wait correct final"
+)
+#: Words between alternatives, also in other languages.
+_JOINTS = split_words(
+    "and or versus plus then else alternatively otherwise oder und ou et o y e x или и か と as well"
+)
+#: Words after `or` that widen a number instead of replacing it: `18 or older`.
+_COMPARATIVES = split_words(
+    "older younger more less fewer later earlier above below over under higher lower greater so"
 )
 _LIST_JOINTS = split_words("and or 或 和 还是")
 _CHOICES = split_words("or 或 还是 maybe perhaps possibly probably 可能 也许")
@@ -99,7 +100,7 @@ def _marks_of_others(
             before = parts[at - 1].form if at else "|"
             rows.append([word])
             is_spam = word.gap and word.is_number and not is_number
-            marks.append(before if before in JOINTS else "#" if is_spam else word.gap.strip("\"'"))
+            marks.append(before if before in _JOINTS else "#" if is_spam else word.gap.strip("\"'"))
         is_open = is_item
     return [
         mark
@@ -138,7 +139,7 @@ def is_guess(parts: Words, span: Span, golds: Sequence[Gold], question: Question
     others = [parts[slice(*item)] for item in items if item != span]
     others = [item for item in others if not any(_is_part_of(item, gold) for gold in golds)]
     joints = {word.form for word in parts[items[0].start : items[-1].end]}
-    is_wider = any(item[0].form in COMPARATIVES for item in others)
+    is_wider = any(item[0].form in _COMPARATIVES for item in others)
     if others and joints & _CHOICES and not is_wider:
         return True
     golden = len(items) - len(others)

@@ -18,9 +18,8 @@ from rewardkit.answers.open_answers.golds import (
     read_gold,
     read_question,
 )
-from rewardkit.answers.open_answers.matching import match
+from rewardkit.answers.open_answers.matching import Span, Words, match, split_phrases
 from rewardkit.answers.open_answers.rivals import follows_answer, has_rival, is_guess, says_another
-from rewardkit.answers.open_answers.roles import Span, Words, split_phrases
 from rewardkit.answers.open_answers.words import (
     FUNCTION_WORDS,
     HEDGES,
@@ -33,15 +32,12 @@ from rewardkit.answers.open_answers.words import (
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
-MAX_ANSWER_WORDS = 160
-MAX_ANSWER_CHARS = 1500
-#: Most alternative golds that are compared; lists of aliases have some hundred.
-MAX_GOLDS = 400
+MAX_ANSWER_WORDS, MAX_ANSWER_CHARS = 160, 1500
+#: Most alternative golds that are compared, and most words of all their wordings: lists of aliases
+#: have some hundred, with 2,000 words. Each is compared with each of an answer.
+MAX_GOLDS, MAX_GOLD_WORDS = 400, 4000
 #: Most places of golds in an answer that are weighed.
 MAX_SPANS = 12
-#: Most words of all wordings of all golds: 400 aliases have some 2,000. Each is compared with each of
-#: an answer.
-MAX_GOLD_WORDS = 4000
 
 #: Words before an answer: `The answer is Paris`.
 _LEAD = re.compile(
@@ -132,14 +128,10 @@ def _is_equal(answer: str, golds: Sequence[str]) -> bool:
 
 def _wordings(golds: Sequence[str]) -> list[Gold]:
     wordings = [gold for text in golds for gold in read_gold(text)]
-    dates = [gold.date for gold in wordings if gold.date]
-    fuller = {
-        (d.year, d.month * has_day) for d in dates if d.month for has_day in (False, d.day > 0)
-    }
+    dates = [gold.date for gold in wordings if gold.date and gold.date.month]
+    fuller = {(d.year, 0) for d in dates} | {(d.year, d.month) for d in dates if d.day}
     wordings = [
-        gold._replace(is_coarse=not gold.date.day and gold.date[:2] in fuller)
-        if gold.date
-        else gold
+        gold._replace(is_coarse=bool(gold.date and not gold.date.day and gold.date[:2] in fuller))
         for gold in wordings
     ]
     ends = accumulate(len(gold.words) for gold in wordings)

@@ -25,16 +25,6 @@ FUNCTION_WORDS = ARTICLES | split_words(
     " about during around over under between within because 是"
 )
 
-#: Words of a question that asks for a person: pronouns, and persons by what they do.
-PERSON_WORDS = split_words(
-    "who whom whose surname actor actress author singer president king queen person man woman"
-    " scientist physicist chemist philosopher economist artist painter sculptor composer writer"
-    " novelist poet playwright dramatist director comedian star dancer leader explorer inventor"
-    " engineer astronaut player footballer golfer boxer cricketer athlete coach pope monarch emperor"
-    " empress prince princess general admiral senator philanthropist wife husband mother father son"
-    " daughter brother sister"
-)
-
 
 def _count(text: str, start: int = 0, step: int = 1) -> dict[str, int]:
     return {word: step * value for value, word in enumerate(text.split(), start)}
@@ -121,11 +111,6 @@ TITLES = split_words(
     " junior senior phd md esq"
 )
 
-#: Words that make another name of the name that they precede.
-PLACE_MODIFIERS = split_words(
-    "new north south east west northern southern eastern western northeast northwest southeast"
-    " southwest upper lower central great little old inner outer"
-)
 
 #: Nouns before `of` that only say what kind of thing follows: `the city of London`, `a total of 12`.
 KINDS = split_words(
@@ -144,19 +129,6 @@ GENERIC_NOUNS = KINDS | split_words(
     " army navy day year season word term period raid award records"
 )
 
-#: Words of a question that asks for several things.
-SEVERAL_WORDS = split_words(
-    "list cast some several two three four five six seven eight nine ten both members names"
-    " order types kinds examples countries states cities people actors players"
-)
-#: Words after `or` that widen a number instead of replacing it: `18 or older`.
-COMPARATIVES = split_words(
-    "older younger more less fewer later earlier above below over under higher lower greater so"
-)
-#: Words between alternatives, also in other languages.
-JOINTS = split_words(
-    "and or versus plus then else alternatively otherwise oder und ou et o y e x или и か と as well"
-)
 #: Words with which a sentence only guesses.
 HEDGES = split_words(
     "might maybe possibly perhaps likely probably possible guess option candidate alternatively could"
