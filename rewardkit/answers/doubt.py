@@ -40,13 +40,9 @@ NUMBER_MODIFIERS |= split_words(
     " tops etc ish est approx roughly circa etwa environ th st nd rd"
 )
 #: Words of a label that leave open whether its value is the answer.
-LABEL_DOUBTS = (
-    DENIALS
-    | HEDGES
-    | split_words(
-        "let suppose assume find compute determine calculate evaluate negative minus supposed used seems"
-    )
-)
+LABEL_DOUBTS = DENIALS | HEDGES | split_words(
+    "let suppose assume find compute determine calculate evaluate negative minus supposed used seems"
+)  # fmt: skip
 #: Operations that a label applies to its value: the reciprocal of 5 is not 5.
 LABEL_OPERATIONS = split_words(
     "square cube root reciprocal opposite inverse half double twice triple third quarter bound"

@@ -167,11 +167,12 @@ def gold_answer(text: str) -> str:
 
 def text_after_thought(text: str) -> str:
     """Return the text after the last thought that a reader sees; "" if a thought never ends."""
-    for begin, end in _THOUGHTS:
+    has_tag = "<" in text or "◁" in text
+    for begin, end in _THOUGHTS if has_tag else ():
         text = text.rpartition(end)[2]
         if begin in text:
             return ""
-    may_hide = "~~" in text or "<" in text or "%" in text or "phantom" in text
+    may_hide = has_tag or "~~" in text or "%" in text or "phantom" in text
     return _HIDDEN.sub("", text) if may_hide else text
 
 

@@ -69,7 +69,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 _GIVES_UP = re.compile(
-    r"\b(?:sorry|give up|stuck|no idea|unclear|incomplete|how many|how much|what)\b|抱歉|多少|几",
+    r"\b(?:sorry|give up|stuck|no idea|unclear|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
     re.IGNORECASE,
 )
 _ROWS = re.compile(
@@ -104,9 +104,11 @@ _MODAL = re.compile(
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
 _FINAL_VERB = re.compile(
-    r"^(?:only)?$|\S (?:at|to|after|(?:up|down|rise|rose|fall|fell|drop|drops|grew|grows?|(?:in|de)creases|(?:(?:in|de)creas|dropp)ed) by|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
-    r"|require|become|remain|use|sell|buy|collect|receive|produce|travel|run|walk|drive|cover)(?:s|d|ed)?|paid|took|spent|made"
-    rf"|sold|bought){_FILLERS}"
+    r"^(?:only)?$"
+    r"|\S (?:at|to|after|(?:up|down|rise|rose|fall|fell|drop|drops|grew|grows?|(?:in|de)creases|(?:(?:in|de)creas|dropp)ed) by"
+    r"|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain|require|become|remain"
+    r"|use|sell|buy|collect|receive|produce|travel|run|walk|drive|cover)(?:s|d|ed)?"
+    rf"|paid|took|spent|made|sold|bought){_FILLERS}"
 )
 #: Words before a number that names something, is a bound, or is not stated.
 _MENTION = re.compile(
@@ -202,10 +204,9 @@ def _last_row(rows: re.Match[str]) -> str:
 
 
 def _is_courtesy(sentence: str, gold_is_words: bool) -> bool:
-    if _COURTESY.match(sentence):
-        return True
     is_remark = not gold_is_words and _REMARK.match(sentence)
-    return bool(is_remark and not DENIAL.search(sentence) and not _GIVES_UP.search(sentence))
+    gives_up = is_remark and (DENIAL.search(sentence) or _GIVES_UP.search(sentence))
+    return bool(_COURTESY.match(sentence) or (is_remark and not gives_up))
 
 
 def _last_sentence(text: str, gold: str = "") -> str:
@@ -241,8 +242,7 @@ def _values_stated(sentence: str) -> str:
         return letter
     if not (runs := _value_runs(sentence)[-MAX_RUNS:]):
         return ""
-    last = runs[-1]
-    stop = len(sentence)
+    last, stop = runs[-1], len(sentence)
     for _ in range(MAX_ASIDES):
         if len(runs) > 1 and (aside := _aside(sentence, runs[-2].end, last.start)):
             runs, last, stop = runs[:-1], runs[-2], aside
@@ -264,11 +264,9 @@ def _values_stated(sentence: str) -> str:
             break
     end = STATEMENT_END.search(sentence, last.end, stop)
     statement = sentence[run.start : end.start() if end else stop]
-    return strip_statement(
-        statement
-        if not run.before or MATH_SPAN.match(statement)
-        else _ARITHMETIC.sub("", statement)
-    )
+    if run.before and not MATH_SPAN.match(statement):
+        statement = _ARITHMETIC.sub("", statement)
+    return strip_statement(statement)
 
 
 def _aside(sentence: str, start: int, stop: int) -> int:

@@ -49,10 +49,10 @@ _TURN = re.compile(
 
 # --- dates
 
+_MONTH = "jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec"
 #: The name of a month, or the first parts of a date in figures.
 _DATE = re.compile(
-    r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)"
-    r"|\d{4}[-年/]\d",
+    rf"(?:{_MONTH})[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:{_MONTH})|\d{{4}}[-年/]\d",
     re.IGNORECASE,
 )
 _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
@@ -72,9 +72,11 @@ _COUNTS = split_words("no not all every each many more some one two three both o
 _MODIFIERS = split_words(
     "first second third fourth fifth last next previous other not no never least except false incorrect wrong loses lose"
 )
+_OFFERS = re.compile(r"([\w-]+),? or (?:the |an? )?([\w-]+)")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z$\\(])")
 #: Signs of a formula, which an answer in words does not hold.
 _FORMULA_SIGN = re.compile(r"[=<>+^\\|()\[\]]")
+_OTHERS = re.compile(r"\b(?:and|neither|n?or|none)\b")
 _CHINESE_LEAD = re.compile(
     r"^(?:所以|因此|故|答案|应?该?[是为]|它|该|此|这|其)+|(?:应?[是为]|的)+$"
 )
@@ -175,9 +177,7 @@ def _date(text: str) -> Date | None:
 
 
 def _denies(rest: str) -> bool:
-    return bool(
-        _turns(rest) or _DENIAL.search(rest) or re.search(r"\b(?:and|neither|n?or|none)\b", rest)
-    )
+    return _turns(rest) or bool(_DENIAL.search(rest) or _OTHERS.search(rest))
 
 
 def _states_in_english(pred: str, gold: str, question: str) -> bool:
@@ -208,17 +208,8 @@ def _asked_words(question: str) -> set[str]:
     words = _WORD.findall(sentence)
     if not _MODIFIERS.isdisjoint(map(str.casefold, words)):
         return set()
-    return {stem(word) for word in words if word.islower()} - set(
-        map(stem, _alternatives(sentence))
-    )
-
-
-def _alternatives(sentence: str) -> set[str]:
-    return {
-        word
-        for pair in re.findall(r"([\w-]+),? or (?:the |an? )?([\w-]+)", sentence)
-        for word in pair
-    }
+    offers = (word for pair in _OFFERS.findall(sentence) for word in pair)
+    return {stem(word) for word in words if word.islower()} - set(map(stem, offers))
 
 
 def _states_in_chinese(pred: str, gold: str, question: str) -> bool:
