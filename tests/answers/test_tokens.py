@@ -49,7 +49,7 @@ def texts(text):
         (r"\dfrac12", r"cmd:\frac num:12"), (r"\leqslant", r"cmd:\le"), (r"\lvert x\rvert", "op:| word:x op:|"), (r"5\%", "num:5 op:%"),
         (r"\text{cm}", "text:cm"), (r"\mathrm{kg}x", "text:kg word:x"), (r"\text{a {b} c}d", "text:a op:{ text:b op:} text:c word:d"),
         (r"\operatorname{lcm}(4,6)", r"cmd:\lcm op:( num:4 op:, num:6 op:)"), (r"\text{a.m.}", "text:a text:m"),
-        ("平方厘米", "han:平方厘米"), ("5个苹果", "num:5 han:个苹果"), ("Größe", "word:Gr text:öße"),
+        ("平方厘米", "han:平方厘米"), ("5个苹果", "num:5 han:个苹果"), ("Größe", "text:Größe"),
         (r"\left(1\right)", "op:( num:1 op:)"), (r"\displaystyle x", "word:x"), (r"\mathbf{x}", "op:{ word:x op:}"), (r"\boxed{5}", "op:{ num:5 op:}"),
         *((f"{dash}5", "op:- num:5") for dash in "-−–—‐‑‒―﹣"), (r"\color{red}x", "word:x"), (r"\hspace{1em}x", "word:x"),
         (r"\color{red}5", "num:5"), (r"\phantom{6}5", "num:5"), (r"\hspace{1cm}5", "num:5"),

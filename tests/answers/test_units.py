@@ -114,6 +114,8 @@ M, S, KG, CM = map(lookup_unit, ("m", "s", "kg", "cm"))
         ("5 m/s", M.multiply(S, -1)), ("5 m/s^2", M.multiply(S, -2)), (r"5\ \mathrm{m/s^2}", M.multiply(S, -2)), (r"5\ \mathrm{m\,s^{-2}}", M.multiply(S, -2)),
         (r"5\ \mathrm{m\cdot s^{-2}}", M.multiply(S, -2)), ("5 meters per second", M.multiply(S, -1)), ("5 km per hour", lookup_unit("kmh")), ("5 km/h", lookup_unit("kph")), ("5 miles per hour", lookup_unit("mph")),
         ("5 kg m/s", KG.multiply(M).multiply(S, -1)), (r"5\text{ kg}\cdot\text{m}^2", KG.multiply(M.power(2))), (r"5\text{ N}\cdot\text{m}", lookup_unit("N").multiply(M)),
+        *((f"18 {word}", counting_unit(word)) for word in ("eggs", "ants", "arms", "façons", "см", "шт")),
+        *((f"12{word}", counting_unit(word)) for word in "개명個"),
         ("5 apples", counting_unit("apple")), ("5 red apples", counting_unit("red").multiply(counting_unit("apple"))), ("5 apples per day", counting_unit("apple").multiply(lookup_unit("day"), -1)),
         (r"\$5", lookup_unit("$")), ("€5", lookup_unit("€")), ("¥5", lookup_unit("元")), ("5 dollars", lookup_unit("$")), ("5美元", lookup_unit("$")), (r"-\$5", lookup_unit("$")),
         (r"\pi\text{ cm}", CM), (r"\frac{1}{2}\text{ cm}", CM), (r"2\sqrt{3}\text{ cm}", CM), ("20°C", lookup_unit("celsius")), (r"20^\circ\text{C}", lookup_unit("celsius")), ("5 million dollars", lookup_unit("$")),

@@ -697,6 +697,8 @@ class _Parser:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
         text = token.text
         if len(text) == 1:
+            if last.kind == "num" and not text.isascii():
+                return False  # a counter or a unit of another script, as in `12개`
             return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
             return False
@@ -856,7 +858,8 @@ class _Parser:
         """Whether letters in a row are a product of names: `xy`, `nRT`, but not `cm` or `even`.
 
         Three or four letters are names if mathematics is on both sides, or if no word is spelled
-        like that: without a vowel or with a capital inside.
+        like that: without a vowel after the first letter or with a capital inside. A plural after
+        a number and a blank is a word: `18 eggs`.
         """
         text = token.text
         if token.kind != "word" or not 2 <= len(text) <= 4 or text in vocabulary.SHORT_WORDS:
@@ -869,7 +872,9 @@ class _Parser:
         before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
         if after.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
             return True
-        if not _VOWELS & set(text[text[0] in "aeiou" :]) or not text[1:].islower():
+        is_plural = before.kind == "num" and text[0] in "aeiou" and text[-1] == "s"
+        is_vowelless = not _VOWELS & set(text[text[0] in "aeiou" :]) and not is_plural
+        if is_vowelless or not text[1:].islower():
             return True
         is_before_sign = after.is_sign(*_SIGNS_AFTER_NAMES) or after.kind == "end"
         return is_before_sign and before.is_sign(*_SIGNS_BEFORE_NAMES)

@@ -100,7 +100,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
       | (?P<derivative>d[A-Za-z]/d[A-Za-z](?![A-Za-z]))
-      | (?P<word>[A-Za-z]+)
+      | (?P<word>[A-Za-z]+(?![A-Za-zÀ-ÖØ-öø-ɏ]))
       | (?P<han>[\u4e00-\u9fff]+)
       | (?P<sign>[{re.escape("".join(SIGNS))}])
       | (?P<fraction>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+|[{"".join(FRACTIONS)}])
