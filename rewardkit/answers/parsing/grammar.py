@@ -44,14 +44,9 @@ from rewardkit.answers.parsing.units import (
 MAX_DEPTH = 64
 
 _CONSTANTS: Mapping[str, Node] = {
-    "e": ("const", "e"),
-    "i": ("const", "i"),
-    r"\pi": PI,
-    r"\infty": INF,
-    r"\emptyset": ("set",),
-    r"\R": ("sym", "R"),
-    r"\dots": ("sym", "..."),
-}
+    "e": ("const", "e"), "i": ("const", "i"), r"\pi": PI, r"\infty": INF, r"\emptyset": ("set",),
+    r"\R": ("sym", "R"), r"\dots": ("sym", "..."),
+}  # fmt: skip
 _LETTERS = (_CONSTANTS["e"], _CONSTANTS["i"])
 #: Repetition at the end of the digits before an ellipsis: one digit three times, or several twice.
 _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
@@ -225,7 +220,7 @@ class _Parser:
             joints.add(joint)
             if joint in (";", "or"):
                 groups.append([])
-        node = _share_modulus(_group_items(groups, joints))
+        node = _group_items(groups, joints)
         return ("where", node, *_read_clause(clause)) if clause else node
 
     def _parse_joint(self) -> str:
@@ -279,8 +274,8 @@ class _Parser:
         is_chain = self.tokens[self.position - 1].is_sign("=", r"\approx")
         self.accept("=", r"\approx")
         sides, operators = [self._parse_ratio()], []
-        while operator := self._parse_operator():
-            operators.append(operator)
+        while self.is_next(*vocabulary.RELATION_SIGNS):
+            operators.append(vocabulary.RELATION_SIGNS[self.advance().text])
             sides.append(self._parse_ratio())
         if steps := self._steps_to_rounding():
             in_bracket = self.is_next("(")
@@ -297,10 +292,6 @@ class _Parser:
             return ("rel", "=", ("sym", label), node)
         is_chain = is_chain and bool(label)  # not as in `the answer is x > 3`
         return ("rel", f"= {node[1]}", ("sym", label), *node[2:]) if is_chain else node
-
-    def _parse_operator(self) -> str:
-        is_relation = self.next.is_sign(*vocabulary.RELATION_SIGNS)
-        return vocabulary.RELATION_SIGNS[self.advance().text] if is_relation else ""
 
     def _steps_to_rounding(self) -> int:
         r"""Return the tokens before a rounding of the value: `(\approx 2.24)`, `or about 2.24`; else 0."""
@@ -403,10 +394,9 @@ class _Parser:
         unit = UNITS[CURRENCIES[sign.text]]
         node = self._parse_multipliers(self.parse_sum())
         rate = self._parse_unit()
-        if rate != unit:
-            if any(exponent > 0 for _, exponent in rate.dimension):
-                raise UnreadableError("two units of money")
-            unit = unit.multiply(rate)  # as in `$5 per pound`
+        if rate != unit and any(exponent > 0 for _, exponent in rate.dimension):
+            raise UnreadableError("two units of money")
+        unit = unit if rate == unit else unit.multiply(rate)  # as in `$5 per pound`
         return ("quantity", neg(node) if is_negative else node, unit)
 
     def _parse_words(self) -> Node | None:
@@ -419,13 +409,10 @@ class _Parser:
         ):
             return None
         text = "".join(word.text for word in words)
-        is_code = (
-            len(words) == 1
-            and text.isupper()
-            and (len(text) > 2 or set(text) <= _ROMAN)
-            and len(text) > 1
-        )
+        is_code = len(words) == 1 < len(text) and text.isupper()
         are_letters = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
+        if len(text) == 2 and not set(text) <= _ROMAN:
+            is_code = False
         if not (is_code or are_letters):  # letters whose order counts, as in HTH
             if all(len(word.text) == 1 or self.is_product(word) for word in words):
                 return None
@@ -562,8 +549,7 @@ class _Parser:
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`, `(k为整数)`."""
         is_name = self.is_next("(") and len(self.peek(1).text) == 1
-        has_names = self.peek(2).is_sign(",") and self.peek(4).is_sign(r"\in")
-        sign = self.peek(4 if has_names else 2)
+        sign = self.peek(2)
         is_sign = sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
         return is_name and (is_sign or (sign.kind == "han" and sign.text.endswith("整数")))
 
@@ -617,7 +603,9 @@ class _Parser:
         node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                node = self._multiply(node, self.advance().text)
+                sign, factor = self.advance().text, self.parse_factor()
+                is_cross = sign == r"\times" and _is_vector(node) and _is_vector(factor)
+                node = fn("cross", node, factor) if is_cross else multiply(node, factor)
             elif self.is_next("/", r"\div"):
                 unit = self.peek(1)
                 is_long = unit.kind == "word" and len(unit.text) > 1
@@ -629,14 +617,6 @@ class _Parser:
                 node = self._parse_adjacent_factor(node)
             else:
                 return node
-
-    def _multiply(self, left: Node, sign: str) -> Node:
-        r"""Parse a factor after a sign; `\times` of vectors does not commute."""
-        right = self.parse_factor()
-        are_vectors = sign == r"\times" and _is_vector(left) and _is_vector(right)
-        if are_vectors or ("sym", "nabla") in (left, right):
-            return fn("cross" if sign == r"\times" else "dot", left, right)
-        return multiply(left, right)
 
     def is_union(self, node: Node) -> bool:
         """Whether the next token is the `U` of a union."""
@@ -697,7 +677,7 @@ class _Parser:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
         text = token.text
         if len(text) == 1:
-            if last.kind == "num" and not text.isascii():
+            if last.kind == "num" and not text.isascii() and not self.peek(1).is_word:
                 return False  # a counter or a unit of another script, as in `12개`
             return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
@@ -754,11 +734,11 @@ class _Parser:
             return self.parse_degrees(node)
         if inside.is_sign("'") and node[0] == "sym":
             return self._parse_application(("sym", node[1] + self.raw_text()))
-        if is_group and inside.is_sign("(") and node[0] == "sym":
-            return self._parse_application(("sym", f"{node[1]}^{self.raw_text()}"))  # f^{(n)}(0)
         if node[0] == "num" and inside.text in vocabulary.ORDINAL_SUFFIXES:
             self.raw_text()
             return node
+        if is_group and inside.is_sign("(") and node[0] == "sym":
+            return self._parse_application(("sym", f"{node[1]}^{self.raw_text()}"))  # f^{(n)}(0)
         exponent = self.parse_argument(script=True)
         if exponent == MINUS_ONE and node[0] == "sym" and node[1] in "fghFGH" and self.is_next("("):
             return self._parse_application(("sym", f"{node[1]}^-1"))
@@ -767,22 +747,14 @@ class _Parser:
         return ("pow", node, exponent)
 
     def parse_degrees(self, node: Node) -> Node:
-        """Parse what follows a degree sign: a scale of temperature, or minutes and seconds."""
+        """Parse what follows a degree sign: a scale of temperature, or nothing."""
         if self.next.is_word and self.next.low in _TEMPERATURES:
             return ("quantity", node, UNITS[_TEMPERATURES[self.advance().low]])
-        for size, mark in ((60, "'"), (3600, '"'), (3600, "''")):
-            marks = "".join(self.peek(step).text for step in range(1, 1 + len(mark)))
-            is_longer = mark == "'" and self.peek(2).is_sign("'")
-            if self.next.kind == "num" and marks == mark and not is_longer:
-                node = add(node, num(Fraction(self.advance().text.replace(",", "")) / size))
-                self.position += len(mark)
         return ("degree", node)
 
     def parse_subscript(self, node: Node) -> Node:
         """Parse the index of a name, or the base of a numeral."""
         index = self.raw_text()
-        if node[0] == "fn":  # |PC|_{max}
-            return fn(f"{node[1]}_{index}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
             name = ("sym", f"{base[1]}_{index}")
@@ -881,8 +853,6 @@ class _Parser:
 
     def _parse_application(self, name: Node) -> Node:
         """Parse the application of a name, as in `f(x)`, if a bracket follows right after it."""
-        if name[0] == "const" and self.is_next("(") and self.peek(1).text in ("t", "0"):
-            name = ("sym", name[1])  # because i(t) is a current
         if name[0] != "sym":
             return name
         text: str = name[1]
@@ -892,22 +862,17 @@ class _Parser:
             lambda t: not t.is_sign(")", "]"), self.tokens[self.position : self.position + 12]
         )
         is_event = text in ("P", "Pr", "p") and any(t.is_sign(*_EVENT_SIGNS) for t in event)
-        if self.is_next("[") and (is_event or text == "E"):
-            return self._parse_arguments(text, "]", is_event=is_event)
-        if self.is_next("(") and (
-            is_event or text[0] in "fghFGH" or self._is_single_argument(text)
-        ):
-            return self._parse_arguments(text, ")", is_event=is_event)
-        return ("sym", text)
-
-    def _parse_arguments(self, name: str, closing: str, *, is_event: bool) -> Node:
-        self.advance()
+        is_usual = text[0] in "fghFGH" or self._is_single_argument(text)
+        is_function = is_event or text == "E" if self.is_next("[") else is_event or is_usual
+        if not (is_function and self.is_next("[", "(")):
+            return ("sym", text)
+        closing = "]" if self.advance().text == "[" else ")"
         inside = self._parse_inside(bars=is_event)
         arguments = inside[1:] if inside[0] == "list" else (inside,)
         if is_event and self.accept("|", r"\mid"):
             arguments += (self._parse_inside(),)
         self.expect(closing)
-        return fn(name, *arguments)
+        return fn(text, *arguments)
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
@@ -1003,7 +968,7 @@ class _Parser:
         return fn(name[1:], inside)
 
     def parse_shape(self, name: str) -> Node:
-        r"""Parse a shape: `\angle ABC` is `\angle CBA`; a triangle's letters may have any order."""
+        r"""Parse a shape: `\angle ABC` is `\angle CBA`."""
         start = self.position
         inside = self.parse_group("}") if self.accept("{") else self.parse_atom()
         while self.next.kind == "letter" and self.next.text.isupper():
@@ -1011,8 +976,6 @@ class _Parser:
         letters = self._raw_span(start)
         if not (letters.isalpha() and letters.isupper()):
             return fn(name[1:], inside)
-        if name == r"\triangle":
-            letters = "".join(sorted(letters))
         return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def parse_number_set(self, name: str) -> Node:
@@ -1111,22 +1074,14 @@ class _Parser:
         if kind == "array" and self.is_next("{"):
             self.raw_text()
         if kind in vocabulary.ROW_ENVIRONMENTS and "cases" not in kind:
-            self._join_rows()
+            rest = self.tokens[self.position :]  # `&` only aligns here
+            self.tokens[self.position :] = [token for token in rest if not token.is_sign("&")]
         rows = self._parse_rows()
         self.raw_text()
         if kind in vocabulary.ROW_ENVIRONMENTS:
             return _rows_as_cases(rows)
         node: Node = ("matrix", *(("row", *row) for row in rows))
         return fn("det", node) if kind in ("vmatrix", "Vmatrix") else node
-
-    def _join_rows(self) -> None:
-        r"""Remove `&`, which only aligns here, and the end of a row before one that begins with `=`."""
-        rest = [token for token in self.tokens[self.position :] if not token.is_sign("&")]
-        self.tokens[self.position :] = [
-            token
-            for token, after in pairwise([*rest, END_TOKEN])
-            if not (token.text == r"\\" and after.is_sign("="))
-        ]
 
     def _parse_rows(self) -> list[tuple[Node, ...]]:
         rows: list[tuple[Node, ...]] = [()]
@@ -1230,16 +1185,14 @@ def _leading_name(node: Node) -> str:
 
 
 def _is_vector(node: Node) -> bool:
+    r"""Whether a name is of a vector, so that `\times` beside it does not commute."""
     name: str = node[1] if node[0] == "sym" else ""
-    return name.startswith("vec ") or name.isupper()
+    return name.startswith("vec ") or name.isupper() or name == "nabla"
 
 
 def _transpose(node: Node) -> Node:
-    if node[0] == "tuple":
-        return ("matrix", *(("row", item) for item in node[1:]))
-    if len({len(row) for row in node[1:]}) != 1:
-        raise UnreadableError("rows differ in length")
-    columns = zip(*(row[1:] for row in node[1:]), strict=True)
+    rows = (node,) if node[0] == "tuple" else node[1:]
+    columns = zip(*(row[1:] for row in rows), strict=False)
     return ("matrix", *(("row", *column) for column in columns))
 
 
@@ -1291,13 +1244,6 @@ def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
     return ("or" if "or" in joints else "and" if "and" in joints else "list", *items)
 
 
-def _share_modulus(node: Node) -> Node:
-    r"""Apply the modulus at the end to every item: `x \equiv 1, 2 \pmod 5`."""
-    kinds = [item[0] for item in node[1:]] if node[0] in ("list", "or", "and") else []
-    is_shared = kinds[-1:] == ["congruence"] and kinds.count("congruence") == 1
-    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2]) if is_shared else node
-
-
 # --- clauses
 
 #: Words, besides names and sets of numbers, of a clause that only declares names.
@@ -1313,10 +1259,10 @@ _NUMBER_SETS = vocabulary.pairs(
     " 复数 C C C rational Q rationals Q Q Q"
 )
 _NUMBER_SET = re.compile(r"\\mathbb\{([A-Z])\}")
-#: Scripts of a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
-_SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
 #: `n \ge 1` only declares a counting number.
 _COUNTING_BOUND = re.compile(r"\b([ijkmn]) (?:\\ge|>) [01](?!\S)")
+#: Scripts of a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
+_SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
 _NAME = re.compile(r"[A-Za-z]|\\[A-Za-z]+")
 
 
