@@ -74,8 +74,6 @@ _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASC
 #: Words of angles and temperatures, which have a kind of node of their own.
 _DEGREE_WORDS = ("degree", "degrees", "deg", "度")
 _TEMPERATURES = vocabulary.pairs("c °C celsius °C f °F fahrenheit °F")
-#: What a bracket after a value may say of it.
-_NOTES = ("exact", "exactly", "精确值", "精确")
 _DEGREES = tuple(map(counting_unit, _DEGREE_WORDS))
 _PERCENTS = frozenset(map(counting_unit, vocabulary.PERCENT_WORDS))
 
@@ -125,8 +123,7 @@ def _join_tokens(tokens: Sequence[Token], *, letters_are_units: bool | None) -> 
             joined.append(Token("op", ":" if token.text == "比" else "to"))
         else:
             joined.append(token)
-    is_note = [token.text for token in joined[-4:-1:2]] == ["(", ")"]
-    return joined[:-4] + joined[-1:] if is_note and joined[-3].low in _NOTES else joined
+    return joined
 
 
 class _Parser:
@@ -139,8 +136,6 @@ class _Parser:
         self.depth = 0
         self.open_bars = 0
         self.open_brackets = 0
-
-    # --- tokens
 
     @property
     def next(self) -> Token:
@@ -202,8 +197,6 @@ class _Parser:
             raise UnreadableError(f"unexpected {self.next.text!r} after the answer")
         return node
 
-    # --- lists and clauses
-
     def parse_items(self) -> Node:
         """Parse `a, b; c or d`: groups separated by `;` and `or`, items by commas and `and`."""
         groups: list[list[Node]] = [[]]
@@ -256,9 +249,8 @@ class _Parser:
         is_set = sign.is_sign(r"\in") and right.text.startswith((r"\mathbb", *"ZNRCQ"))
         is_count = sign.is_sign(r"\ge", ">") and right.text in ("0", "1") and name.text in "ijkmn"
         is_whole = self.peek(3).kind == "end" or self.peek(3).is_sign(",", ".")
-        if not (is_set or (is_count and is_whole)) or not self.tokens[self.position - 1].is_sign(
-            ","
-        ):
+        is_item = self.tokens[self.position - 1].is_sign(",")
+        if not (is_item and (is_set or (is_count and is_whole))):
             return False
         is_known = any(token.text == name.text for token in self.tokens[: self.position])
         rest = self.tokens[self.position :]
@@ -302,9 +294,6 @@ class _Parser:
         return steps + 1 if steps and is_rounded else 0
 
     def _parse_label(self) -> str:
-        if self.next.low in vocabulary.LEAD_INS:
-            self.advance()
-            self.accept(",")
         at = self.position
         words: list[str] = []
         while (token := self.tokens[at]).is_word or token.is_sign(r"\max", r"\min"):
@@ -327,7 +316,6 @@ class _Parser:
         return ""
 
     def _accept_label(self, at: int, words: list[str]) -> str:
-        """Move to the value of a label and return the label."""
         if self.tokens[at].kind == "end":
             return ""
         names = [word for word in words if word not in vocabulary.COPULAS]
@@ -350,8 +338,6 @@ class _Parser:
         if in_bracket:
             self.expect(")")
         return ("congruence", node, modulus)
-
-    # --- one side
 
     def _parse_ratio(self) -> Node:
         parts = [self._parse_region()]
@@ -409,10 +395,9 @@ class _Parser:
         ):
             return None
         text = "".join(word.text for word in words)
-        is_code = len(words) == 1 < len(text) and text.isupper()
+        is_pair = len(text) == 2 and not set(text) <= _ROMAN
+        is_code = len(words) == 1 < len(text) and text.isupper() and not is_pair
         are_letters = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
-        if len(text) == 2 and not set(text) <= _ROMAN:
-            is_code = False
         if not (is_code or are_letters):  # letters whose order counts, as in HTH
             if all(len(word.text) == 1 or self.is_product(word) for word in words):
                 return None
@@ -455,8 +440,6 @@ class _Parser:
         unit = lookup_unit(self.peek(2).text) if is_joint and self.peek(1).kind == "num" else None
         is_smaller = unit and unit.dimension == last[2].dimension and unit.factor < last[2].factor
         return bool(is_smaller)
-
-    # --- units
 
     def _parse_unit(self) -> Unit:
         """Parse a unit: `cm^2`, `m/s`, `J/(mol K)`, `square feet`, `apples`; `NO_UNIT` without one."""
@@ -544,8 +527,6 @@ class _Parser:
             raise UnreadableError("the exponent of a unit is not a small integer")
         return int(exponent[1])
 
-    # --- what a bracket opens
-
     def opens_condition(self) -> bool:
         r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`, `(k为整数)`."""
         is_name = self.is_next("(") and len(self.peek(1).text) == 1
@@ -572,10 +553,8 @@ class _Parser:
     def parse_sum(self) -> Node:
         r"""Parse terms with `+`, `-` and `\pm` between them."""
         terms = [self._parse_term()]
-        while (
-            self.is_next(r"\pm", r"\mp")
-            or (self.is_next("+") and self.peek(1).kind != "end")
-            or (self.is_next("-"))
+        while self.is_next(r"\pm", r"\mp", "-") or (
+            self.is_next("+") and self.peek(1).kind != "end"
         ):
             terms.append(self._parse_term())
         if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) and terms[1][2][0] in _SETS:
@@ -592,7 +571,6 @@ class _Parser:
         return ("pm", node) if is_double else node
 
     def _accept_signs(self) -> bool:
-        """Consume the signs before a term; return whether they make it negative."""
         is_negative = False
         while self.is_next("+", "-"):
             is_negative ^= self.advance().text == "-"
@@ -689,18 +667,11 @@ class _Parser:
         )
         return not (last.kind == "num" and is_unit) and self.is_product(token)
 
-    # --- powers, and the signs after a value
-
     def parse_power(self) -> Node:
         """Parse an atom with scripts, primes, factorials, percent and degree signs."""
         self.descend()
-        start = self.position
         node = self._parse_suffixes(self.parse_atom())
         self.depth -= 1
-        if self.is_next("|") and self.peek(1).is_sign("_") and not self.open_bars:
-            self.position += 2  # a value at a point, \frac{dy}{dx}|_{x=1}
-            self.raw_text()
-            return ("sym", self._raw_span(start))
         return _selection_of(node)
 
     def _parse_suffixes(self, node: Node) -> Node:
@@ -716,14 +687,6 @@ class _Parser:
         """Parse the rest of `n!` or `n!!`."""
         is_double = not self.next.follows_space and self.accept("!")
         return fn("fact2" if is_double else "fact", node)
-
-    def _parse_prefixed_selection(self) -> Node:
-        r"""Parse the rest of `{}_{10}C_3` or `{}^5P_2`."""
-        total = self.parse_argument(script=True)
-        name = self.advance().text
-        if name not in ("C", "P") or not self.accept("_"):
-            raise UnreadableError("a script without a name")
-        return _selection(name, total, self.parse_argument(script=True))
 
     def parse_superscript(self, node: Node) -> Node:
         r"""Parse what follows `^`: an exponent, `\circ`, a prime, `(n)`, `-1` or `T`."""
@@ -747,7 +710,6 @@ class _Parser:
         return ("pow", node, exponent)
 
     def parse_degrees(self, node: Node) -> Node:
-        """Parse what follows a degree sign: a scale of temperature, or nothing."""
         if self.next.is_word and self.next.low in _TEMPERATURES:
             return ("quantity", node, UNITS[_TEMPERATURES[self.advance().low]])
         return ("degree", node)
@@ -767,7 +729,6 @@ class _Parser:
     # --- atoms
 
     def parse_atom(self) -> Node:
-        """Parse a number, a name, a bracket, or a command with its arguments."""
         self.descend()
         token = self.advance()
         match token.kind:
@@ -885,10 +846,7 @@ class _Parser:
         ) or name in vocabulary.ARITHMETIC_FUNCTIONS
         return is_simple and is_usual and self.peek(2).is_sign(")", ",")
 
-    # --- brackets
-
     def parse_group(self, closing: str) -> Node:
-        """Parse a group up to its closing sign, and the sign."""
         node = self._parse_inside()
         self.expect(closing)
         return node
@@ -911,11 +869,6 @@ class _Parser:
 
     def _parse_sign(self, sign: str) -> Node:
         """Parse a bracket: `(a, b)` is a tuple, which may be an interval; others are intervals."""
-        if sign in ("_", "^") or (
-            sign == "{" and self.is_next("}") and self.peek(1).is_sign("_", "^")
-        ):
-            self.position += 2 * (sign == "{")
-            return self._parse_prefixed_selection()
         if sign == "{":
             return self._parse_application(self.parse_group("}"))
         if sign == "|":
@@ -942,8 +895,6 @@ class _Parser:
         if len(items) == 2 and not (is_open and closing.text == ")"):
             return ("interval", *items, is_open, closing.text != "]")
         return ("tuple", *items)
-
-    # --- commands
 
     def _parse_command(self, name: str) -> Node:
         if "/" in name:
@@ -1067,7 +1018,6 @@ class _Parser:
         return ("set", *(first[1:] if first[0] in ("list", "or", "and") else (first,)))
 
     def parse_environment(self, _: str) -> Node:
-        """Parse a matrix, a determinant, a piecewise function, or rows of formulas."""
         kind = self.raw_text()
         if kind not in vocabulary.MATRIX_ENVIRONMENTS and kind not in vocabulary.ROW_ENVIRONMENTS:
             raise UnreadableError(f"unknown environment {kind}")
@@ -1214,11 +1164,8 @@ def _selection_of(node: Node) -> Node:
     total = mul(*(num(int(p)) if p.isdecimal() else ("sym", p) for p in match.groups() if p))
     if total[0] == "num" and not (node[2][0] == "num" and 2 < total[1] >= node[2][1]):
         return node  # C_1^2 is the square of a constant
-    return _selection(base[1][0], total, node[2])
-
-
-def _selection(name: str, total: Node, chosen: Node) -> Node:
-    if name == "C":
+    chosen = node[2]
+    if base[1][0] == "C":
         return fn("binom", total, chosen)
     return divide(fn("fact", total), fn("fact", add(total, neg(chosen))))
 

@@ -155,8 +155,6 @@ CLAUSE_OPENERS = split_words(
 )
 #: Words between a label and its value.
 COPULAS = split_words("is are equals equal was be 为 是 等于 有 有以下")
-#: Words that introduce an answer.
-LEAD_INS = split_words("therefore thus hence so then finally 因此 所以 故 综上")
 #: Words before a rounded value.
 APPROXIMATION_WORDS = split_words(
     "about approximately approx roughly around 约 大约 约为 大约为 约等于"
