@@ -99,8 +99,7 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
 def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVerdict:
     """Run the slow steps. Cached, because rollouts of one prompt repeat their answers."""
     verdict = _compare_texts(pred, gold, question, policy)
-    value = pred if verdict.outcome == "equal" else value_without_remark(pred, question)
-    if value == pred:
+    if verdict.outcome == "equal" or (value := value_without_remark(pred, question)) == pred:
         return verdict
     without_remark = _compare_texts(value, gold, question, policy)
     return without_remark if without_remark.outcome == "equal" else verdict
@@ -135,8 +134,7 @@ def _compare_texts(pred: str, gold: str, question: str, policy: Policy) -> Equal
             return EqualityVerdict("unreadable", "words")
         if value is AMBIGUOUS:
             return EqualityVerdict("ambiguous", "number")
-        is_same = value == _plain_number(number)
-        return EqualityVerdict("equal" if is_same else "different", "number")
+        return EqualityVerdict("equal" if value == _plain_number(number) else "different", "number")
     return EqualityVerdict(outcome, "value")
 
 
@@ -148,16 +146,13 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
     if p is not None:
         yield p, g
     if _has_unit(g) or (p is not None and _has_unit(p)):
-        for are_units in (True, False):
-            if are_units or (
-                p is not None and (_has_unit(p) == _has_unit(g) or symbols(p) or symbols(g))
-            ):
-                p_read, g_read = (
-                    _parse_or_none(side.tokens, letters_are_units=are_units)
-                    for side in (pred, gold)
-                )
-                if p_read is not None and g_read is not None and (p_read, g_read) != (p, g):
-                    yield p_read, g_read
+        are_names = p and (_has_unit(p) == _has_unit(g) or symbols(p) or symbols(g))
+        for are_units in (True, False) if are_names else (True,):
+            p_read, g_read = (
+                _parse_or_none(side.tokens, letters_are_units=are_units) for side in (pred, gold)
+            )
+            if p_read is not None and g_read is not None and (p_read, g_read) != (p, g):
+                yield p_read, g_read
     if value_type(g) in _GROUP_TYPES and (split := _parse_split_digits(pred)) is not None:
         yield split, g
     if p and value_type(p) in _GROUP_TYPES and (split := _parse_split_digits(gold)) is not None:
@@ -175,10 +170,7 @@ def _has_unit(node: Node) -> bool:
 
 def _compare_values(pred: Node, gold: Node, question: str, policy: Policy) -> Outcome:
     try:
-        are_equal = run_with_budget(
-            lambda p, g: same_answer_or_family(p, g, question, policy), pred, gold
-        )
-        if are_equal:
+        if run_with_budget(lambda p, g: same_answer_or_family(p, g, question, policy), pred, gold):
             values = equation_value(pred, policy), equation_value(gold, policy)
             return "unreadable" if leaves_arithmetic(*values) else "equal"
     except (TooMuchWorkError, RecursionError):
@@ -225,11 +217,8 @@ def _split_grouped_digits(tokens: Sequence[Token], *, everywhere: bool = True) -
     depth = 0
     for token in tokens:
         depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
-        first, *others = (
-            token.text.split(",")
-            if token.kind == "num" and (everywhere or depth > 0)
-            else [token.text]
-        )
+        is_split = token.kind == "num" and (everywhere or depth > 0)
+        first, *others = token.text.split(",") if is_split else [token.text]
         split_tokens.append(token._replace(text=first))
         for part in others:
             split_tokens += [Token("op", ","), Token("num", part)]
@@ -253,24 +242,17 @@ def _parse_parts(tokens: Sequence[Token]) -> Node | None:
         return None
     starts = [
         at
-        for at, (opening, _, closing) in enumerate(
+        for at, (opening, mark, closing) in enumerate(
             zip(tokens, tokens[1:], tokens[2:], strict=False)
         )
-        if opening.is_sign("(")
-        and closing.is_sign(")")
-        and (
-            opening.follows_space
-            or at == 0
-            or tokens[at - 1].is_sign(",", ";")
-            or tokens[at + 1].kind == "num"
-        )
+        if opening.is_sign("(") and closing.is_sign(")")
+        if at == 0
+        or opening.follows_space
+        or mark.kind == "num"
+        or tokens[at - 1].is_sign(",", ";")
     ]
     marks = [tokens[at + 1].low for at in starts]
-    if (
-        len(marks) < 2
-        or starts[0] > 0
-        or sorted(marks) not in [each[: len(marks)] for each in _PART_MARKS]
-    ):
+    if len(marks) < 2 or sorted(marks) not in [each[: len(marks)] for each in _PART_MARKS]:
         return None
     parts = {}
     for mark, start, stop in zip(marks, starts, [*starts[1:], len(tokens) - 1], strict=True):
@@ -300,15 +282,15 @@ def _same_statements(pred: str, gold: str) -> bool | None:
 
     A gold whose numbers do not ascend is an order.
     """
-    are_short = len(pred) + len(gold) < MAX_DIGITS
-    if not are_short or not any(map(_MARKED_STATEMENTS.fullmatch, (pred, gold))):
+    sides = (pred, gold)
+    if len(pred) + len(gold) >= MAX_DIGITS or not any(map(_MARKED_STATEMENTS.fullmatch, sides)):
         return None
-    if not all(map(_STATEMENTS.fullmatch, (pred, gold))):
+    if not all(map(_STATEMENTS.fullmatch, sides)):
         return None
     own, other = (
         [
-            _CIRCLED.find(mark) + 1 or int(mark.strip("()（）"))
-            for mark in re.findall(_NUMBERS, side)
+            _CIRCLED.find(each) + 1 or int(each.strip("()（）"))
+            for each in re.findall(_NUMBERS, side)
         ]
         for side in (pred, gold)
     )

@@ -134,8 +134,7 @@ def _is_rounding(rounding: Node, value: Node) -> bool:
 
 
 def _without_unit(side: Node) -> Node:
-    value: Node = side[1] if side[0] in ("quantity", "percent") else side
-    return value
+    return tuple(side[1] if side[0] in ("quantity", "percent") else side)
 
 
 def _has_value(side: Node) -> bool:
@@ -179,9 +178,8 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
         case "fn" if is_function_name(side[1]):
             is_plain = all(map(_is_argument, side[2:]))
             name = side[1].rstrip("'")
-            is_free = not any(
-                part[0] == "fn" and part[1] in (name, side[1]) for part in subtrees(value)
-            )
+            functions = {part[1] for part in subtrees(value) if part[0] == "fn"}
+            is_free = functions.isdisjoint((name, side[1]))
             return (is_plain or side[1] in ("P", "Pr", "E", "p")) and is_free
         case "fn":
             is_value = side[1] in _VALUE_FUNCTIONS or (is_alone and not symbols(value))
@@ -205,7 +203,7 @@ def _is_unevaluated(side: Node) -> bool:
     return any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(side))
 
 
-def _is_measure(side: Node) -> bool:
+def _is_measure(side: Node) -> bool:  # as in `m\angle A`
     return side[:2] == ("mul", ("sym", "m")) and side[2][:2] == ("fn", "angle")
 
 
@@ -243,8 +241,7 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
 
 def _without_accent(label: Node) -> Node:
     is_accented = label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS
-    name: Node = label[2] if is_accented or _is_measure(label) else label
-    return name
+    return tuple(label[2] if is_accented or _is_measure(label) else label)
 
 
 def is_word(name: str) -> bool:
@@ -338,9 +335,9 @@ def _condition_variables(node: Node) -> set[str]:
         return set()
     variables = set()
     for relation in [part for part in subtrees(node) if part[0] == "rel"]:
-        sides = [side[1] for side in relation[2:] if side[0] == "sym"]
         names = symbols(relation)
-        variables.add(repr(sides[0] if sides else relation[2]) if len(names) != 1 else repr(*names))
+        sides = [*names] if len(names) == 1 else [s[1] for s in relation[2:] if s[0] == "sym"]
+        variables.add(repr(sides[0] if sides else relation[2]))
     return variables
 
 
@@ -348,30 +345,28 @@ def enumerate_members(node: Node) -> Node:
     r"""Return `\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node unchanged."""
     if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _LEAST_MEMBERS:
         return node
-    least = _LEAST_MEMBERS[node[1][3]]
+    numbers = [RealInterval(_LEAST_MEMBERS[node[1][3]], INF, False, True)]
     members: set[int] = set()
     try:
-        for interval in read_intervals(node[2]):
-            low, high = max(endpoint_value(interval.low), least), endpoint_value(interval.high)
-            if high - low > MAX_ENUMERATED_MEMBERS:
+        for low, high, *are_open in _intersect(read_intervals(node[2]), numbers):
+            ends = endpoint_value(low), endpoint_value(high)
+            if ends[1] - ends[0] > MAX_ENUMERATED_MEMBERS:
                 return node
-            inside = set(range(math.ceil(low), math.floor(high) + 1))
-            inside -= {low} if interval.is_low_open and low != least else set()
-            members |= inside - ({high} if interval.is_high_open else set())
+            open_ends = {end for end, is_open in zip(ends, are_open, strict=True) if is_open}
+            members |= {*range(math.ceil(ends[0]), math.floor(ends[1]) + 1)} - open_ends
     except (NoRegionError, UndefinedError):
         return node
     return ("set", *map(num, sorted(members)))
 
 
-_LEAST_MEMBERS = {
-    **dict.fromkeys([("sym", "Z"), ("sym", "set Z")], -math.inf),
-    **dict.fromkeys([("sym", "N"), ("sym", "set N")], 0),
-    **dict.fromkeys([("sym", "set N*"), ("sym", "set N+"), ("sym", "set Z+")], 1),
+_LEAST_MEMBERS: dict[Node, Node] = {
+    **dict.fromkeys([("sym", "Z"), ("sym", "set Z")], _MINUS_INF),
+    **dict.fromkeys([("sym", "N"), ("sym", "set N")], num(0)),
+    **dict.fromkeys([("sym", "set N*"), ("sym", "set N+"), ("sym", "set Z+")], num(1)),
 }
 
 
 # --- trees to intervals
-
 
 _SETS = ("set", "interval", "tuple", "union", "meet", "minus", "builder", "sym")
 
@@ -431,28 +426,23 @@ def _read_condition(node: Node) -> list[RealInterval]:
 
 
 def _half_line(operator: str, end: Node) -> list[RealInterval]:
-    below = RealInterval(_MINUS_INF, end, True, "=" not in operator)
-    above = RealInterval(end, INF, "=" not in operator, True)
-    match operator:
-        case "<" | "<=":
-            return [below]
-        case ">" | ">=":
-            return [above]
-        case "=":
-            return [RealInterval(end, end, False, False)]
-        case "!=":
-            return [below._replace(is_high_open=True), above._replace(is_low_open=True)]
-    raise NoRegionError(operator)
+    is_open = "=" not in operator or operator == "!="
+    below = RealInterval(_MINUS_INF, end, True, is_open)
+    above = RealInterval(end, INF, is_open, True)
+    point = RealInterval(end, end, False, False)
+    regions = {"<": [below], ">": [above], "=": [point], "!=": [below, above]}
+    try:
+        return regions[operator if operator in regions else operator.removesuffix("=")]
+    except KeyError:
+        raise NoRegionError(operator) from None
 
 
 def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
     """Return the intervals of a condition such as `|x - 1| < 3`, for a linear left side."""
     names = symbols(inside)
-    if len(names) != 1 or endpoint_value(end) < 0:
-        raise NoRegionError("not a distance")
-    line = linear_coefficients(inside, *names)
-    if line is None:
-        raise NoRegionError("not linear")
+    line = linear_coefficients(inside, *names) if len(names) == 1 else None
+    if line is None or endpoint_value(end) < 0:
+        raise NoRegionError("not a distance from a point")
     start, step = line
     center, radius = num(-start / step), divide(end, num(abs(step)))
     is_open = "=" not in operator
@@ -495,12 +485,9 @@ def endpoint_value(end: Node) -> float:
 
 
 def _without(region: list[RealInterval], removed: list[RealInterval]) -> list[RealInterval]:
-    for interval in removed:
-        rest = (
-            RealInterval(_MINUS_INF, interval.low, True, not interval.is_low_open),
-            RealInterval(interval.high, INF, not interval.is_high_open, True),
-        )
-        region = _intersect(region, list(rest))
+    for low, high, is_low_open, is_high_open in removed:
+        below = RealInterval(_MINUS_INF, low, True, not is_low_open)
+        region = _intersect(region, [below, RealInterval(high, INF, not is_high_open, True)])
     return region
 
 
@@ -513,13 +500,15 @@ def _intersect(*regions: list[RealInterval]) -> list[RealInterval]:
 
 def _overlap(p: RealInterval, q: RealInterval) -> RealInterval | None:
     low = max(p, q, key=lambda interval: (endpoint_value(interval.low), interval.is_low_open))
-    high = min(
-        p, q, key=lambda interval: (endpoint_value(interval.high), not interval.is_high_open)
-    )
+    high = min(p, q, key=_high_end)
     cut = RealInterval(low.low, high.high, low.is_low_open, high.is_high_open)
     start, end = endpoint_value(cut.low), endpoint_value(cut.high)
     is_empty = start > end or (start == end and (cut.is_low_open or cut.is_high_open))
     return None if is_empty else cut
+
+
+def _high_end(interval: RealInterval) -> tuple[float, bool]:
+    return endpoint_value(interval.high), not interval.is_high_open
 
 
 def _merge(parts: list[RealInterval]) -> list[RealInterval]:
@@ -532,16 +521,13 @@ def _merge(parts: list[RealInterval]) -> list[RealInterval]:
         if last is None or gap > 1e-12 or (gap > -1e-12 and last[3] and interval.is_low_open):
             merged.append(interval)
             continue
-        longest = max(
-            last, interval, key=lambda part: (endpoint_value(part.high), not part.is_high_open)
-        )
+        longest = max(last, interval, key=_high_end)
         merged[-1] = last._replace(high=longest.high, is_high_open=longest.is_high_open)
     return merged
 
 
 def _same_interval(p: RealInterval, g: RealInterval) -> bool:
-    is_alike = (p.is_low_open, p.is_high_open) == (g.is_low_open, g.is_high_open)
-    return is_alike and _same_endpoint(p.low, g.low) and _same_endpoint(p.high, g.high)
+    return p[2:] == g[2:] and all(map(_same_endpoint, p[:2], g[:2]))
 
 
 def _same_endpoint(p: Node, g: Node) -> bool:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache, partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
@@ -78,10 +78,9 @@ def run_with_budget(compare: Callable[[Node, Node], bool], pred: Node, gold: Nod
 
 def charge_steps(*nodes: Node, times: int = 1) -> None:
     """Charge the size of trees, `times` times, to the budget; do nothing outside `run_with_budget`."""
-    left = getattr(_budget, "steps_left", math.inf)
-    parts = [part for node in nodes for part in subtrees(node)]
-    size = sum(FUNCTION_STEPS if part[0] == "fn" else 1 for part in parts)
-    _budget.steps_left = left - times * size
+    parts = [part[0] for node in nodes for part in subtrees(node)]
+    size = len(parts) + (FUNCTION_STEPS - 1) * parts.count("fn")
+    _budget.steps_left = getattr(_budget, "steps_left", math.inf) - times * size
     if _budget.steps_left < 0:
         raise TooMuchWorkError("the comparison takes too many steps")
 
@@ -91,14 +90,11 @@ def charge_steps(*nodes: Node, times: int = 1) -> None:
 
 def exact_value(node: Node) -> Fraction | None:
     """Return the rational value of a tree; None if arithmetic alone does not give one."""
-    kind = node[0]
-    if kind == "num":
-        value: Fraction = node[1]
-        return value
-    function = _RATIONAL_FUNCTIONS.get(node[1] if kind == "fn" else kind)
-    if function is None:
+    if node[0] == "num":
+        return Fraction(node[1])
+    if (function := _RATIONAL_FUNCTIONS.get(node[0])) is None:
         return None
-    values = [exact_value(part) for part in node[1 + (kind == "fn") :]]
+    values = list(map(exact_value, node[1:]))
     return None if None in values else function(*values)
 
 
@@ -235,12 +231,8 @@ def _precise_numbers(digits: int) -> _Numbers:
     mp.dps = digits
     names = {"floor": mp.floor, "ceil": mp.ceil, "fact": mp.factorial, "binom": mp.binomial}
     constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
-    return _Numbers(
-        lambda value: mp.mpf(value.numerator) / value.denominator,
-        mp.mpf,
-        constants,
-        _functions(mp, mp.power) | names,
-    )
+    functions = _functions(mp, mp.power) | names
+    return _Numbers(lambda v: mp.mpf(v.numerator) / v.denominator, mp.mpf, constants, functions)
 
 
 # --- evaluation
@@ -252,9 +244,8 @@ def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = Fals
     Raises:
         UndefinedError: the tree has no value there, or not every result on the way is `real`.
     """
-    value = complex(
-        _evaluate_or_raise(node, point, _real_doubles() if real else _complex_doubles())
-    )
+    numbers = _real_doubles() if real else _complex_doubles()
+    value = complex(_evaluate_or_raise(node, point, numbers))
     if cmath.isnan(value) or cmath.isinf(value):
         raise UndefinedError("not finite")
     return value
@@ -283,15 +274,14 @@ def _evaluate(node: Node, point: Mapping[str, float], numbers: _Numbers) -> Any:
     if kind not in ("add", "mul", "pow", "fn", "degree"):
         raise UndefinedError(f"a {kind} has no value")
     values = [_evaluate(part, point, numbers) for part in node[1 + (kind == "fn") :]]
-    match kind:
-        case "add":
-            return sum(values, numbers.from_float(0.0))
-        case "mul":
-            return math.prod(values, start=numbers.from_float(1.0))
-        case "pow":
-            return _power(values[0], values[1], numbers)
-        case "degree":
-            return values[0] * numbers.constants["pi"] / 180
+    if kind == "add":
+        return sum(values, numbers.from_float(0.0))
+    if kind == "mul":
+        return math.prod(values, start=numbers.from_float(1.0))
+    if kind == "pow":
+        return _power(values[0], values[1], numbers)
+    if kind == "degree":
+        return values[0] * numbers.constants["pi"] / 180
     return _apply_function(node[1], values, numbers)
 
 
@@ -324,6 +314,11 @@ def is_known_function(name: str) -> bool:
     return name in _complex_doubles().functions or name in _UNEVALUATED
 
 
+def is_unknown(node: Node) -> bool:
+    """Whether a node is the value of a function that only the question defines."""
+    return node[0] == "fn" and not is_known_function(node[1])
+
+
 def _unknown_function_value(name: str, arguments: list[Any], numbers: _Numbers) -> Any:
     """Return the value of an unknown function: a smooth one, different for every name."""
     seed = zlib.crc32(name.encode())
@@ -347,9 +342,7 @@ def sample_points(*trees: Node) -> tuple[dict[str, float], ...]:
     """
     names = frozenset(name for tree in trees for name in symbols(tree))
     parts = [part for tree in trees for part in subtrees(tree) if part[0] in ("num", "pow", "fn")]
-    numbers = [
-        abs(value) for part in parts if part[0] != "fn" and (value := exact_value(part)) is not None
-    ]
+    numbers = [abs(value) for value in map(exact_value, parts) if value is not None]
     largest = float(min(max(numbers, default=10**12), 10**12))
     is_whole = any(
         part[:2] == ("pow", MINUS_ONE) or part[1] in ("floor", "ceil", "fact", "binom")
@@ -391,7 +384,7 @@ def probe_value(node: Node) -> complex | None:
         return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
     if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
         return None
-    if any(part[0] == "fn" and not is_known_function(part[1]) for part in subtrees(node)):
+    if any(map(is_unknown, subtrees(node))):
         return None
     try:
         return evaluate_double(node, {name: _coordinate(name, 2, 1) for name in symbols(node)})
@@ -408,15 +401,11 @@ def may_be_equal(p: complex | None, g: complex | None) -> bool:
 
 
 class Policy(NamedTuple):
-    """What counts as equal beyond the same value.
+    """What counts as equal beyond the same value."""
 
-    Attributes:
-        significant_digits: accept the gold correctly rounded to at least this number of digits; 0
-            accepts only the roundings of exact values.
-        convert_units: accept equal quantities in different units of one dimension.
-    """
-
+    #: Accept the gold correctly rounded to at least this number of digits; 0: only exact values'.
     significant_digits: int = 0
+    #: Accept equal quantities in different units of one dimension.
     convert_units: bool = False
 
 
@@ -429,15 +418,10 @@ def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
         return pred == gold or (pred[0] == "num" and gold[:2] == ("base", str(pred[1])))
     if {pred[0], gold[0]} <= {"degree", "percent"}:
         return bool(pred[0] == gold[0]) and value_equal(pred[1], gold[1], policy)
-    pairs = ((p, g) for p in _plain_values(pred) for g in _plain_values(gold))
-    return any(value_equal(p, g, policy) for p, g in pairs) or _is_rounded_percentage(pred, gold)
-
-
-def _is_rounded_percentage(pred: Node, gold: Node) -> bool:
-    """Whether a percentage with more digits rounds to the gold's decimal: `57.14%` is 0.571."""
-    if pred[0] != "percent" or not is_decimal(pred[1]) or not is_decimal(gold):
-        return False
-    return rounds_to(pred[1][1] / 100, gold, 3)
+    if any(value_equal(p, g, policy) for p, g in product(*map(_plain_values, (pred, gold)))):
+        return True
+    is_rounded = pred[0] == "percent" and is_decimal(pred[1]) and is_decimal(gold)
+    return is_rounded and rounds_to(pred[1][1] / 100, gold, 3)  # 57.14% is 0.571
 
 
 def _plain_values(node: Node) -> list[Node]:
@@ -452,8 +436,7 @@ def _plain_values(node: Node) -> list[Node]:
         share = num(value[1] / 100, None if value[2] is None else value[2] + 2)
         return [share, value] if abs(value[1]) >= 1 else [share]
     if node[0] == "degree":
-        is_number = exact_value(node[1]) is not None
-        return [*([node[1]] if is_number else []), to_radians(node)]
+        return [to_radians(node)] if exact_value(node[1]) is None else [node[1], to_radians(node)]
     return [node]
 
 
@@ -469,11 +452,7 @@ def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
     p, g = exact_value(pred), exact_value(gold)
     if p is not None and g is not None:
         return p == g or _is_rounding(pred, p, gold, g, policy)
-    if any(
-        part[0] == "sym" or (part[0] == "fn" and not is_known_function(part[1]))
-        for node in (pred, gold)
-        for part in subtrees(node)
-    ):
+    if any(part[0] == "sym" or is_unknown(part) for n in (pred, gold) for part in subtrees(n)):
         return equal_everywhere(pred, gold)
     return _constants_equal(pred, gold, policy)
 
@@ -483,7 +462,7 @@ def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     try:
         p, g = evaluate_double(pred, {}), evaluate_double(gold, {})
     except UndefinedError:
-        return same_tree(pred, gold)
+        return canonical_text(pred) == canonical_text(gold)
     if abs(p - g) <= NEAR_RELATIVE * max(1, abs(p), abs(g)):
         verdict = _equal_at_point(pred, gold, {})
         if verdict is None:
@@ -517,11 +496,6 @@ def _equal_at_point(pred: Node, gold: Node, point: Mapping[str, float]) -> bool 
 _CANCELLATION_ERROR = MPContext().mpf(10) ** -330
 
 
-def same_tree(pred: Node, gold: Node) -> bool:
-    """Whether two trees are the same up to the order of terms and factors."""
-    return canonical_text(pred) == canonical_text(gold)
-
-
 def canonical_text(node: Node) -> str:
     """Return a tree as text, with sorted terms and factors, without zero terms and unit factors."""
     if node[0] in ("add", "mul"):
@@ -553,22 +527,20 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
     outside an expression's domain do not count. Three points are compared in all digits: one below
     1, one above 10, one negative, because no term is tiny or zero at all three.
     """
-    if same_tree(pred, gold):
+    if canonical_text(pred) == canonical_text(gold):
         return True
     charge_steps(pred, gold, times=SAMPLE_POINTS)
     points = sample_points(pred, gold)
-    real_points = []
-    complex_agreements = []
+    real_points, agreements = [], []
     for point in points:
         is_near = _are_near(pred, gold, point, real=True)
         if is_near is None:
-            complex_agreements.append(_are_near(pred, gold, point, real=False))
+            agreements.append(_are_near(pred, gold, point, real=False))
         elif not is_near and _equal_at_point(pred, gold, point) is False:
             return False
         else:
             real_points.append(point)
-    agreements = [agrees for agrees in complex_agreements if agrees is not None]
-    if len(real_points) < 2 and (len(agreements) < 2 or not all(agreements)):
+    if len(real_points) < 2 and (False in agreements or agreements.count(True) < 2):
         return False
     decisive = [point for point in (points[0], points[4], points[5]) if point in real_points]
     verdicts = (_equal_at_point(pred, gold, point) for point in decisive or real_points or points)
@@ -613,8 +585,7 @@ def _is_rounding(pred: Node, p: Fraction, gold: Node, g: Fraction, policy: Polic
         return p.denominator != 1 and (is_cut_off or rounds_to(p, gold, FRACTION_DIGITS))
     if not is_decimal(pred) or 10**4 % g.denominator == 0:
         return False
-    is_fraction = exact_value(gold) is not None
-    return rounds_to(g, pred, FRACTION_DIGITS if is_fraction else IRRATIONAL_DIGITS)
+    return rounds_to(g, pred, IRRATIONAL_DIGITS if exact_value(gold) is None else FRACTION_DIGITS)
 
 
 def rounds_to(value: Fraction, decimal: Node, digits: int = 1) -> bool:

@@ -84,28 +84,16 @@ def _items(node: Node) -> Iterator[Node]:
 
 def _function_kinds(node: Node) -> set[str]:
     """Return the kinds of the functions of numbers in a tree, other than roots."""
-    return {
-        _KINDS.get(str(part[1]), str(part[1]))
-        for part in subtrees(node)
-        if part[0] == "fn"
-        and part[1] not in _ROOTS
-        and is_known_function(part[1])
-        and not symbols(part)
-    }
+    names = {part[1] for part in subtrees(node) if part[0] == "fn" and not symbols(part)}
+    return {_KINDS.get(name, name) for name in filter(is_known_function, names - _ROOTS)}
 
 
 def _is_plain_number(node: Node) -> bool:
     node = _numerator(node)
     parts = [p[1] if p[0] == "pm" else p for p in (node[1:] if node[0] == "add" else (node,))]
-    return (
-        len(parts) <= 2
-        and sum(part[0] == "num" for part in parts) <= 1
-        and all(
-            factor[0] == "num" or factor == _I
-            for part in parts
-            for factor in (part[1:] if part[0] == "mul" else (part,))
-        )
-    )
+    factors = [f for part in parts for f in (part[1:] if part[0] == "mul" else (part,))]
+    is_sum = len(parts) <= 2 and sum(part[0] == "num" for part in parts) <= 1
+    return is_sum and all(factor[0] == "num" or factor == _I for factor in factors)
 
 
 def _numerator(node: Node) -> Node:
@@ -186,14 +174,12 @@ def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> boo
 
 def has_same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
     """Whether an answer has the gold's own form, with its terms and factors in any order."""
-    p, g = (
-        sorted(part for part in fold(side) if part not in _REORDERABLE_SIGNS)
-        for side in (tokens, gold)
-    )
+    p, g = (sorted(each for each in fold(s) if each not in _SIGNS) for s in (tokens, gold))
     return p == g
 
 
-_REORDERABLE_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}"})
+#: Signs whose place changes with the order of terms and factors.
+_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}"})
 
 
 def _without_label_and_unit(node: Node) -> Node:
@@ -204,8 +190,7 @@ def _without_label_and_unit(node: Node) -> Node:
         case "set" | "list" if len(node) == 2:
             return _without_label_and_unit(node[1])
         case "rel" if len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
-            side: Node = node[2]
-            return side
+            return tuple(node[2])
         case "rel" if node[1] == "=" and len(node) == 4 and node[2][0] in ("sym", "fn"):
             is_inverse = "^-1" in str(node[2][1])
             return node if is_inverse else _without_label_and_unit(node[3])
@@ -249,9 +234,8 @@ def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
     match node[0]:
         case "num":
             is_fraction = any(token.is_sign(r"\frac", "/") for token in tokens)
-            has_operation = any(
-                token.is_sign(r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt") for token in tokens
-            )
+            operations = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
+            has_operation = any(token.is_sign(*operations) for token in tokens)
             return not has_operation and (not is_fraction or _is_in_lowest_terms(node[1], tokens))
         case "percent" | "degree" | "quantity":
             return bool(node[1][0] == "num")

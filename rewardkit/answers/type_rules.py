@@ -275,12 +275,9 @@ def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     for branch in pred[1:]:
         same = next((other for other in left if _equal_in_order(branch, other, policy)), None)
         rest.append(branch) if same is None else left.remove(same)
-    if len(rest) == len(left) == 1 and _OTHERWISE in (rest[0][2], left[0][2]):
+    if len(rest) == len(left) == 1 and ("sym", "otherwise") in (rest[0][2], left[0][2]):
         return same_item(rest[0][1], left[0][1], policy)
     return not rest and not left
-
-
-_OTHERWISE = ("sym", "otherwise")
 
 
 # --- congruences
@@ -492,10 +489,10 @@ def _sign_choices(node: Node) -> list[Node]:
 
 
 def _with_sign(node: Node, *, is_minus: bool) -> Node:
-    if node[0] == "pm":
-        inside = _with_sign(node[1], is_minus=is_minus)
-        return neg(inside) if is_minus else inside
-    return map_children(lambda part: _with_sign(part, is_minus=is_minus), node)
+    if node[0] != "pm":
+        return map_children(lambda part: _with_sign(part, is_minus=is_minus), node)
+    inside = _with_sign(node[1], is_minus=is_minus)
+    return neg(inside) if is_minus else inside
 
 
 def _split_tuple_equation(node: Node) -> Node:
