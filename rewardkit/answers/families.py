@@ -149,12 +149,10 @@ def _integration_constants(node: Node, value: Node) -> set[str]:
     if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
-    terms_alone = {term[1] for term in terms if term[0] == "sym"}
-    factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
-    has_label = node[0] == "rel" and node[2][0] in ("sym", "fn")
-    is_function = has_label and node[2][1] in ("y", "u", "f", "x")
-    has_indices = bool(constants - {"C", "c"})
-    return constants & (terms_alone | factors if is_function or has_indices else terms_alone)
+    is_function = node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in set("yufx")
+    if is_function or constants - {"C", "c"}:
+        terms = tuple(f for t in terms for f in (t[1:] if t[0] == "mul" else (t,)))
+    return constants.intersection(term[1] for term in terms if term[0] == "sym")
 
 
 def _occurs_in(name: str, question: str) -> bool:
@@ -249,9 +247,8 @@ def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
             for item in residues:
                 yield from _progressions(("congruence", item, modulus), names)
         case ("congruence", residue, modulus):
-            label, shape, ends = _ends(residue)
-            start, step = (_real_value(part, {}) for part in (*ends, modulus))
-            yield Progression(label, shape, (start,), step)
+            label, shape, [end] = _ends(residue)
+            yield Progression(label, shape, (_real_value(end, {}),), _real_value(modulus, {}))
         case _:
             yield from _progressions_of_one(node, names)
 

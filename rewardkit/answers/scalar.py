@@ -106,9 +106,7 @@ def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | No
     return a, b - a
 
 
-def _within_limit(
-    operation: Callable[[Fraction, Fraction], Fraction], *values: Fraction
-) -> Fraction | None:
+def _within_limit(operation: Callable[..., Fraction], *values: Fraction) -> Fraction | None:
     """Return the sum or product of values; None if a result on the way is too large."""
     total, *others = values
     for value in others:
@@ -221,8 +219,7 @@ def _complex_doubles() -> _Numbers:
 @cache
 def _real_doubles() -> _Numbers:
     """Return real numbers: `math` raises `ValueError` for a complex result."""
-    constants = {"pi": math.pi, "e": math.e}
-    return _Numbers(float, float, constants, _functions(math, math.pow))
+    return _Numbers(float, float, {"pi": math.pi, "e": math.e}, _functions(math, math.pow))
 
 
 @cache
@@ -373,8 +370,7 @@ def _coordinate(name: str, k: int, largest: float) -> float:
     if k >= 8:
         return float(2 + seed % 7 + (k - 8))
     size = 11 + seed % 9973 / 203 if k == 4 else 0.31 + seed % 9973 / 4001
-    is_negative = k == 5 or (k >= 6 and seed // 9973 % 2 == k - 6)
-    return -size if is_negative else size
+    return -size if k == 5 or (k >= 6 and seed // 9973 % 2 == k - 6) else size
 
 
 def probe_value(node: Node) -> complex | None:

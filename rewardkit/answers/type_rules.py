@@ -5,6 +5,7 @@ values are brought to their normal form first: `\pm` becomes two values, a sum o
 one matrix, and a set of integers by a condition its members.
 """
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
@@ -224,11 +225,10 @@ def _without_label(item: Node) -> Node:
 
 def _labels(node: Node) -> list[str]:
     """Return the label of each item of a list; "" for an item without one."""
+    heads = [part[2] if part[0] == "rel" and part[1][0] == "=" else node for part in node[1:]]
     return [
-        (part[2][1] if part[2][0] == "sym" else canonical_text(part[2]))
-        if part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
-        else ""
-        for part in node[1:]
+        head[1] if head[0] == "sym" else canonical_text(head) if head[0] == "fn" else ""
+        for head in heads
     ]
 
 
@@ -302,10 +302,10 @@ def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     r"""Compare sets of reals; `x \in S` equals S, and `a < b < c` the list of its sides."""
     p, g = (node[3] if node[:2] == ("rel", "in") else node for node in (pred, gold))
     if (p, g) != (pred, gold):
-        is_set = p[0] == "sym" or value_type(p) != "value"
-        return is_set and same_answer(p, g, policy)
+        return (p[0] == "sym" or value_type(p) != "value") and same_answer(p, g, policy)
     chain, items = (p, g) if p[0] == "rel" else (g, p)
-    if items[0] in ("list", "tuple") and chain[1] in _orders(len(items) - 2):
+    is_order = chain[0] == "rel" and re.fullmatch("<( <)+|>( >)+", chain[1])
+    if is_order and items[0] in ("list", "tuple") and len(items) == len(chain) - 1:
         return _equal_in_order(("tuple", *chain[2:]), ("tuple", *items[1:]), policy)
     if g[0] == "rel":  # `0 < f(x) < 1` is a set of the function's values
         values = [side for side in g[2:] if side[0] == "fn" and is_function_name(side[1])]
@@ -317,11 +317,6 @@ def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if p[0] == "interval":
         return p[3:] == g[3:] and _equal_in_order(p[:3], g[:3], policy)
     return (_equal_in_order if p[0] == "minus" else _equal_in_any_order)(p, g, policy)
-
-
-def _orders(signs: int) -> tuple[str, ...]:
-    """Return the operators of a chain that puts more than two values in an order."""
-    return tuple(" ".join([sign] * signs) for sign in "<>") if signs > 1 else ()
 
 
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
