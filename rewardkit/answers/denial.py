@@ -254,4 +254,5 @@ def is_box_denied(before: str, after: str) -> bool:
     if not _may_govern(clause):
         return False
     lead = _BOX_LEAD.sub("", clause, count=1).rstrip()
-    return any((_NOT_BOX.search(lead), _GOVERNED_BOX.search(lead), _GOVERNED_CLAUSE.search(clause)))
+    is_governed = _GOVERNED_BOX.search(lead) or _GOVERNED_CLAUSE.search(clause)
+    return bool(is_governed or _NOT_BOX.search(lead))

@@ -125,9 +125,8 @@ def read_number(text: str) -> Fraction | object | None:
 def _strip_markup(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(HALF_WIDTH).replace("￥", "¥"))
     text = _MIXED.sub(_improper_fraction, text) if "frac" in text else text
-    return _MARKUP.sub(
-        " ", _TEX_MARKUP.sub(" ", _FRAC.sub(lambda m: f"{m[1]}/{m[2] or m[3]}", text))
-    )
+    text = _FRAC.sub(lambda m: f"{m[1]}/{m[2] or m[3]}", text)
+    return _MARKUP.sub(" ", _TEX_MARKUP.sub(" ", text))
 
 
 def _improper_fraction(match: re.Match[str]) -> str:
@@ -193,7 +192,6 @@ def number_of_sentence(text: str) -> Fraction | object | None:
         doubt.STATEMENT_BLOCKERS.isdisjoint(before)
         and doubt.SCALING_WORDS.isdisjoint(after[:3])
         and _OPEN_WORDS.isdisjoint(before + after)
+        and not _NOT_STATED.search(text)
     )
-    if not is_stated or _NOT_STATED.search(text):
-        return None
-    return read_number(text)
+    return read_number(text) if is_stated else None
