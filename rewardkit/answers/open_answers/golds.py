@@ -114,27 +114,16 @@ _CLAUSE = re.compile(
 
 
 class Gold(NamedTuple):
-    """A wording of a gold answer.
+    """A wording of a gold answer."""
 
-    Attributes:
-        words: its words, without function words unless it has no others (`The Who`).
-        stems: their stems.
-        head: what it is: its last word, or the one before `of` or the like.
-        date: the date that it is, if it is nothing else.
-        is_list: whether it has several parts, all of which are needed.
-        is_name: whether it is written as the name of a person.
-        is_head: whether it is the part before a comma, which counts only as a short answer.
-        is_coarse: whether another gold is a fuller date, which an answer may not contradict.
-    """
-
-    words: tuple[Word, ...]
+    words: tuple[Word, ...]  # without function words unless it has no others (`The Who`)
     stems: frozenset[str]
-    head: Word
-    date: Date | None
-    is_list: bool
-    is_name: bool
-    is_head: bool = False
-    is_coarse: bool = False
+    head: Word  # what it is: its last word, or the one before `of` or the like
+    date: Date | None  # if it is nothing else
+    is_list: bool  # it has several parts, all of which are needed
+    is_name: bool  # it is written as the name of a person
+    is_head: bool = False  # the part before a comma, which counts only as a short answer
+    is_coarse: bool = False  # another gold is a fuller date, which an answer may not contradict
 
 
 @lru_cache(maxsize=8192)
@@ -197,25 +186,15 @@ MAX_QUESTION_CHARS = 2000
 
 
 class QuestionFacts(NamedTuple):
-    """A question.
-
-    Attributes:
-        words: its words.
-        every: the forms of all of them.
-        forms: the forms of its words without function words: an answer that repeats them says nothing.
-        stems: their stems.
-        asks_person: whether it asks for a person.
-        asks_several: whether it asks for several things.
-        is_choice: whether it offers a choice: `left or right`.
-    """
+    """What a question tells."""
 
     words: tuple[Word, ...]
-    every: frozenset[str]
-    forms: frozenset[str]
-    stems: frozenset[str]
+    every: frozenset[str]  # the forms of all words
+    forms: frozenset[str]  # without function words: an answer that repeats them says nothing
+    stems: frozenset[str]  # of these
     asks_person: bool
     asks_several: bool
-    is_choice: bool
+    is_choice: bool  # as `left or right`
 
     def has(self, word: Word) -> bool:
         """Whether the question has a word in some form."""

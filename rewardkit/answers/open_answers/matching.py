@@ -411,7 +411,7 @@ def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span |
         return None
     rest, indices = [*needed], []
     for index, word in enumerate(sentence):
-        if part := _first_same(word, rest):
+        if part := next((part for part in rest if is_same_word(word, part)), None):
             rest.remove(part)
             indices.append(index)
     own = [w for w in sentence if w.form not in FUNCTION_WORDS and not question.has(w)]
@@ -436,10 +436,6 @@ def _match_words(gold: Gold, sentence: Words, question: QuestionFacts) -> Span |
     if end - start > 3 * len(needed) + 6 or has_other or (rest and names):
         return None
     return Span(start, end)
-
-
-def _first_same(word: Word, parts: list[Word]) -> Word | None:
-    return next((part for part in parts if is_same_word(word, part)), None)
 
 
 # --- names of people

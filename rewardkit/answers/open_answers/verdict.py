@@ -52,12 +52,9 @@ class Outcome(Enum):
     WRONG = "wrong"
     EMPTY = "empty"
     TOO_LONG = "too_long"
-    #: A gold is denied, asked or doubted.
-    DENIED = "denied"
-    #: A gold is one of several guesses.
-    GUESSES = "guesses"
-    #: A gold follows another answer.
-    SECOND = "second"
+    DENIED = "denied"  # a gold is denied, asked or doubted
+    GUESSES = "guesses"  # a gold is one of several guesses
+    SECOND = "second"  # a gold follows another answer
 
 
 def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome:

@@ -144,23 +144,14 @@ MAX_CHARS = 4000
 
 
 class Word(NamedTuple):
-    """A word of a text.
+    """A word of a text."""
 
-    Attributes:
-        form: the form in which it is compared; a number is in digits.
-        is_name: whether it is written with a capital letter.
-        is_number: whether it is a number.
-        is_owner: whether it ends in `'s`.
-        gap: the punctuation before it, without blanks.
-        text: the word as it is written, without accents and `'s`.
-    """
-
-    form: str
-    is_name: bool
+    form: str  # in which it is compared; a number is in digits
+    is_name: bool  # it is written with a capital letter
     is_number: bool
-    is_owner: bool
-    gap: str
-    text: str
+    is_owner: bool  # it ends in `'s`
+    gap: str  # the punctuation before it, without blanks
+    text: str  # as it is written, without accents and `'s`
 
 
 #: Chinese words that state, deny or join: the others of a row of characters are not told apart.
@@ -351,8 +342,6 @@ _ABBREVIATION = re.compile(
     r"|inc|co|corp|ltd|dept|gov|sen|rep|pres|ft|e\.g|i\.e|etc|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.$",
     re.IGNORECASE,
 )
-
-
 _ITEM_NUMBER = re.compile(r"\s*\d{1,2}\.\s*")
 #: Marks of sources that lost their raised form: `Jonathan Harris1.`, `in 19041.`, `on May 5, 20181.`
 _MARK_AFTER_WORD = re.compile(r"(?<=[a-z]{2})[1-9][0-9]?(?=[\s.,;)]|$)")
@@ -379,11 +368,9 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     begin = 0
     for stop in _STOP.finditer(text):
         part = text[begin : stop.start()]
-        is_stop = "\n" in stop[0] or ";" in stop[0]
-        if not is_stop and _ABBREVIATION.search(part[-8:]):
-            continue
-        parts.append(part)
-        begin = stop.end()
+        if {*"\n;"} & {*stop[0]} or not _ABBREVIATION.search(part[-8:]):
+            parts.append(part)
+            begin = stop.end()
         if len(parts) >= MAX_SENTENCES:
             break
     parts.append(text[begin:])
