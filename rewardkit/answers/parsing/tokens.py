@@ -30,7 +30,6 @@ from rewardkit.answers.parsing.vocabulary import (
     SUBSCRIPTS,
     SUPERSCRIPTS,
     WORD_COMMANDS,
-    split_words,
 )
 
 #: Most characters and tokens of a text.
@@ -287,9 +286,6 @@ class _Scanner:
 FoldedTokens = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
-_MONTHS = split_words(
-    "january february march april may june july august september october november december"
-)
 _END_SIGNS = frozenset({".", ",", ";", ":"})
 _LETTERS = frozenset({"word", "text", "han"})
 
@@ -329,8 +325,6 @@ def fold_words(tokens: Sequence[Token]) -> FoldedTokens | None:
     None if the text holds anything else, or only single letters, whose case matters.
     """
     words = [fold_case(t.text) for t in tokens if t.kind in _LETTERS]
-    if not _MONTHS.isdisjoint(words):  # the numbers of a date belong to its words
-        return tuple(fold_case(t.text) for t in tokens if t.kind in (*_LETTERS, "num"))
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
