@@ -36,7 +36,7 @@ CLAUSE_CHARS = 120
 LEAD_WORDS = split_words(
     "the a an my our this that its it it's i we one us is are am to at now here so thus hence therefore then and but"
     " which finally indeed also again in fact conclusion summary total overall can get gets got have obtain obtained"
-    " find found conclude concluded know think believe see say means mean implies imply shows gives give giving proves proved"
+    " find found conclude concluded know think believe see say means mean implies imply shows gives give giving proves proved turns out"
     " follows clear obvious sure certain confident confirm confirms deduce determine determined note arrive arrived"
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
@@ -76,7 +76,7 @@ _THINK = r"(?:think|believe|say|see|know|mean|claim|expect|agree|accept|guess)s?
 _IS_NOT = rf"{_NO}(?:\s+\w+ly|\s+quite)?(?:\s+(?:{_THINK}|sure|certain|clear|true|likely|possible|the\s+case))?"
 _DOUBTS = (
     r"false|untrue|unlikely|impossible|doubtful|uncertain|unclear|unsure|disagree|deny|wonder|reject|discard"
-    r"|ignore|disregard|hope|wish|(?:i|we|you|they|would|really|strongly)\s+doubt"
+    r"|ignore|disregard|(?:take|took)\s+back|(?:do\s+not|don['’]t)\s+(?:write|put|use|answer)|hope|wish|(?:i|we|you|they|would|really|strongly)\s+doubt"
     r"|(?:wrong|mistake|no\s+reason)\s+to\s+\w+|no\s+(?:way|proof|evidence)"
     r"|pas\s+que|nicht,?\s+dass|no\s+creo\s+que|non\s+credo\s+che|не\s+думаю,?\s+что"
 )
@@ -132,7 +132,7 @@ _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 #: The patterns below need one of these words in an ASCII text; looking for them is cheap.
 _GOVERNING_WORDS = split_words(
     "not never cannot t pas nicht non niet nie no ne neq false untrue unlikely impossible doubtful uncertain unclear unsure"
-    " disagree deny wonder reject discard ignore disregard hope wish doubt wrong mistake might may could would naive someone"
+    " disagree deny wonder reject discard ignore disregard back hope wish doubt wrong mistake might may could would naive someone"
     " some many people others students tempting thinks claims says believes guesses argues claimed said thought guessed que"
     " dass che if whether unless suppose supposing assume assuming imagine pretend case provided wenn falls been your"
     " example were maybe perhaps possibly probably likely guess suspect"
@@ -187,7 +187,7 @@ _OTHER_VALUE = (
 )
 _TAKEN_BACK = re.compile(
     f"{_SENTENCE_START}(?:(?:{_HESITATION}){{0,3}}{_CALLS_IT_WRONG}"
-    f"|(?:{_HESITATION}){{1,3}}{_OTHER_VALUE})",
+    f"|(?:{_HESITATION}){{1,3}}(?:{_OTHER_VALUE}|[^.\\n]{{1,80}}\\b(?:so|hence|and)\\s+(?:it|this|that)\\s+is\\s+{_WRONG}))",
     re.IGNORECASE,
 )
 _NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")

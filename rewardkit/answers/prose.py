@@ -41,7 +41,7 @@ STATEMENT_END = re.compile(
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|である|입니다|이다"
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
-    rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|rather than|instead of)\s{_VALUE_NEXT}"
+    rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|não|pas|nicht|rather than|instead of)\s{_VALUE_NEXT}"
     rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}",
     re.IGNORECASE,
 )
