@@ -1142,7 +1142,9 @@ def _is_vector(node: Node) -> bool:
 
 def _transpose(node: Node) -> Node:
     rows = (node,) if node[0] == "tuple" else node[1:]
-    columns = zip(*(row[1:] for row in rows), strict=False)
+    if len({len(row) for row in rows}) != 1:
+        raise UnreadableError("rows of different lengths")
+    columns = zip(*(row[1:] for row in rows), strict=True)
     return ("matrix", *(("row", *column) for column in columns))
 
 
