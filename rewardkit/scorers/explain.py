@@ -212,7 +212,9 @@ def _reason(
         )
         rule = f"{name} reads {_MATH_RULE}" if name == "math" else reading_rule(name, scorer)
         read = f": {rule}" if rule else ""
-        return f"No answer was read{read}. The response has {marks or 'no mark and no number'}."
+        is_denied = name == "math" and boxes(text_after_thought(response))
+        denied = " The words around it deny it, suppose it or take it back." if is_denied else ""
+        return f"No answer was read{read}. The response has {marks or 'no mark and no number'}.{denied}"
     if score.status is Status.FAILED:
         return "The scorer has no verdict; its first message on stderr says why."
     if not score.pred:

@@ -31,6 +31,7 @@ def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, go
     [
         ("gsm8k", {}, "#### **18**", "18", "with method=strict, gsm8k reads the last `#### N`", "method=robust reads `**18**`, which is correct."),
         ("gsm8k", {}, r"\boxed{\frac{36}{2}}", "18", "No answer was read", r"The scorer math reads `\frac{36}{2}`, which is correct."),
+        ("math", {}, r"The answer is not \boxed{12}.", "12", "The words around it deny it, suppose it or take it back.", "No other option"),
         ("qa", {}, "Paris or Lyon", "Paris", "The answer states several values.", "method=f1 reads"),
         ("math", {}, r"\boxed{(1,2)}", r"\{1,2\}", r"in the last \boxed{}; the gold is `\{1,2\}`. The answer is a tuple of 2 items, the gold is a set of 2 items: their types differ.", "No other option"),
         ("math", {}, r"\boxed{1 or 2}", "1", "the answer states several values, the gold one", "No other option"),
