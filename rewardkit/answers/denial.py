@@ -41,7 +41,7 @@ LEAD_WORDS = split_words(
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
     " final correct right true best exact closest nearest integer whole numeric numerical simplified reduced required"
-    " desired expected requested provided actual short main real definitive accurate decimal box boxed eos_token"
+    " desired expected requested provided actual short main real definitive accurate decimal box boxed eos_token assistant solution response step leaving making makes with"
     " la le les el los die das der il lo o os donc ainsi alors por tanto entonces también daher somit folglich"
     " portanto assim então logo quindi dunque perciò итак поэтому значит следовательно finale finalement finalmente"
     " correcta correcte bonne corretta correta richtige endgültige правильный окончательный"
@@ -69,7 +69,7 @@ _NO_DOUBT = re.compile(
     r"\b(?:(?:there is |i have )?no|without(?: an?y?)?|beyond(?: any)?) doubt|not (?:hard|difficult) to",
     re.IGNORECASE,
 )
-_LEAD_WORD = re.compile(r"[^\W\d]+(?:['’][a-z]+)?|\d+")
+_LEAD_WORD = re.compile(r"[^\W\d]+(?:['’][a-z]+)?")
 _NO = r"(?:\b(?:not|never|cannot|pas|nicht)|n['’]t)"
 _THINK = r"(?:think|believe|say|see|know|mean|claim|expect|agree|accept|guess)s?"
 #: What denies, doubts or supposes the clause after it, in a sentence without a mark and around a box.
