@@ -76,7 +76,7 @@ _THINK = r"(?:think|believe|say|see|know|mean|claim|expect|agree|accept|guess)s?
 _IS_NOT = rf"{_NO}(?:\s+\w+ly|\s+quite)?(?:\s+(?:{_THINK}|sure|certain|clear|true|likely|possible|the\s+case))?"
 _DOUBTS = (
     r"false|untrue|unlikely|impossible|doubtful|uncertain|unclear|unsure|disagree|deny|wonder|reject|discard"
-    r"|ignore|disregard|(?:take|took)\s+back|(?:do\s+not|don['’]t)\s+(?:write|put|use|answer)|hope|wish|(?:i|we|you|they|would|really|strongly)\s+doubt"
+    r"|ignore|disregard|forget|scrap|cross\s+out|replace|instead\s+of|(?:take|took)\s+back|(?:do\s+not|don['’]t)\s+(?:write|put|use|answer)|hope|wish|(?:i|we|you|they|would|really|strongly)\s+doubt"
     r"|(?:wrong|mistake|no\s+reason)\s+to\s+\w+|no\s+(?:way|proof|evidence)"
     r"|pas\s+que|nicht,?\s+dass|no\s+creo\s+que|non\s+credo\s+che|не\s+думаю,?\s+что"
 )
@@ -132,7 +132,7 @@ _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 #: The patterns below need one of these words in an ASCII text; looking for them is cheap.
 _GOVERNING_WORDS = split_words(
     "not never cannot t pas nicht non niet nie no ne neq false untrue unlikely impossible doubtful uncertain unclear unsure"
-    " disagree deny wonder reject discard ignore disregard back hope wish doubt wrong mistake might may could would naive someone"
+    " disagree deny wonder reject discard ignore disregard forget scrap cross replace instead back hope wish doubt wrong mistake might may could would naive someone"
     " some many people others students tempting thinks claims says believes guesses argues claimed said thought guessed que"
     " dass che if whether unless suppose supposing assume assuming imagine pretend case provided wenn falls been your"
     " example were maybe perhaps possibly probably likely guess suspect"

@@ -44,9 +44,9 @@ _BOX_JOINTS = re.compile(
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
 _OR = re.compile(r"\bor\b|或")
-#: An integer that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
+#: An integer after `or`, or that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
 _RIVAL = re.compile(
-    r"(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?\s?(not|不是)?\s?"
+    r"(?:\A[\s$)]{0,4}(?:or|或)|(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?)\s?(not|不是)?\s?"
     r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
     re.IGNORECASE,
 )
@@ -186,7 +186,7 @@ def _boxed(text: str) -> tuple[str | None, str]:
         return ", ".join(map(_without_phrase, earlier)), text
     joint = " or " if len(run) > 1 and _OR.search(text, run[0].stop, run[-1].start) else ", "
     contents = joint.join(_without_phrase(text[box].strip()) for box in run)
-    rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 8 else None
+    rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 2 else None
     if rival and not governs(after[: rival.start()]) and (rival[2] == contents) == bool(rival[1]):
         return (None, "") if rival[1] else (f"{contents}; {rival[2]}", text)
     return (None, after) if denial.is_box_denied(before, after) else (contents, text)
