@@ -183,7 +183,7 @@ def test_a_fault_of_a_plug_in_is_reported(plug_in, text, message):
 
 def test_the_gold_of_a_chat_is_the_answer_that_its_last_message_states(prep_own):
     messages = {
-        r"It is 1+1. So \boxed{2}, or \boxed{3}.": "2, 3",
+        r"It is 1+1. So \boxed{2}, or \boxed{3}.": "2 or 3",
         "<think>maybe 3</think>The answer is 2.": "2",
         "<answer>Paris</answer>": "Paris",
         "New York City": "New York City",
