@@ -247,8 +247,10 @@ def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
             for item in residues:
                 yield from _progressions(("congruence", item, modulus), names)
         case ("congruence", residue, modulus):
-            label, shape, [end] = _ends(residue)
-            yield Progression(label, shape, (_real_value(end, {}),), _real_value(modulus, {}))
+            label, shape, ends = _ends(residue)
+            if len(ends) != 1:
+                raise NoProgressionError("an interval in place of a residue")
+            yield Progression(label, shape, (_real_value(ends[0], {}),), _real_value(modulus, {}))
         case _:
             yield from _progressions_of_one(node, names)
 
@@ -279,8 +281,10 @@ def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:
         case ("rel", "!=", ("sym", name), value):
             return name, ("!=",), (value,)
         case ("rel", _, _, ("sym", name), _) if not is_equation(node):
-            [interval] = read_intervals(node)
-            return name, interval[2:], interval[:2]
+            intervals = read_intervals(node)
+            if len(intervals) != 1:
+                raise NoProgressionError("not one interval")
+            return name, intervals[0][2:], intervals[0][:2]
         case ("rel", *_) if is_equation(node) and (solution := solution_of(node, STRICT)):
             return canonical_text(solution.label) if solution.label else "", (), (solution.value,)
         case ("rel", *_):

@@ -19,7 +19,7 @@ from tests.tables import every
         ("x^2 + k", "x^2 + C", True), ("x^2 + c", "x^2 + C", True), ("x^2", "x^2 + C", False), ("x^2 + 5", "x^2 + C", False), ("x^3 + C", "x^2 + C", False), ("y^2 + C", "x^2 + C", False),
         ("A e^x + B e^{-x}", "C_1 e^x + C_2 e^{-x}", True), ("A e^{-x} + B e^x", "C_1 e^x + C_2 e^{-x}", True), ("A e^x + A e^{-x}", "C_1 e^x + C_2 e^{-x}", False), ("C_1 e^x + C_2 e^{2x}", "C_1 e^x + C_2 e^{-x}", False),
         (r"2n, n \in \mathbb{Z}", r"2k, k \in \mathbb{Z}", True), (r"3n, n \in \mathbb{Z}", r"2k, k \in \mathbb{Z}", False), (r"2n + 2, n \in \mathbb{Z}", r"2k, k \in \mathbb{Z}", True), (r"2n + 1, n \in \mathbb{Z}", r"2k, k \in \mathbb{Z}", False),
-        ("2n", "2k", False), ("n", "k", False), (r"x = n\pi, n \in \mathbb{N}", r"x = k\pi", False), (r"a_n = 2n - 1, n \in \mathbb{N}", "a_n = 2n - 1", True), (r"x = \frac{\pi}{4} + n\pi \text{ for all integers } n", r"x = \frac{\pi}{4} + k\pi", True),
+        (r"x = 1 + 3k, k \in \mathbb{Z}", r"[1,2] \pmod{4}", False), ("2n", "2k", False), ("n", "k", False), (r"x = n\pi, n \in \mathbb{N}", r"x = k\pi", False), (r"a_n = 2n - 1, n \in \mathbb{N}", "a_n = 2n - 1", True), (r"x = \frac{\pi}{4} + n\pi \text{ for all integers } n", r"x = \frac{\pi}{4} + k\pi", True),
     ],
 )  # fmt: skip
 def test_families_are_the_same_if_their_values_are_the_same(answer, gold, right):
