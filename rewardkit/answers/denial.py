@@ -50,7 +50,7 @@ _USUAL_LEADS = frozenset(
     "|the|final|the final|therefore, the|therefore, the final|so the|thus, the".split("|")
 )
 #: First words of a clause that gives a reason for the answer after it: `since x is odd the answer is 3`.
-_REASONS = split_words("since because after by with using from given for to as")
+_REASONS = split_words("since because after by with using from given for to as in on under")
 #: Words that suppose or ask the clause after them.
 _SUPPOSING = split_words(
     "if whether unless suppose supposing assume assuming imagine pretend let provided wenn falls ob si"
@@ -150,7 +150,7 @@ _WRONG = (
     r"|falsch|fausse?|faux|incorrect[ao]|sbagliat[ao]|errad[ao]|неверно|неправильно)\b(?!\s+(?:to|that|if|for|when)\b))"
 )
 _FAILS = (
-    r"(?:(?:cannot|can['’]?t|could\s?n['’]t)\s+(?:be|possibly)\b|does(?:n['’]t|\s+not)\s+(?:work|satisfy|hold|check|fit|match|make)"
+    r"(?:(?:cannot|can['’]?t|could\s?n['’]t)\s+(?:possibly\b|be\s+(?:right|correct|true|the|it|valid|possible)\b)|does(?:n['’]t|\s+not)\s+(?:work|satisfy|hold|check|fit|match|make)"
     r"|fails\b|contradicts\b|would\s+have\s+been\b|contains\s+an?\s+(?:error|mistake))"
 )
 #: Words right after an answer that deny it, or the question mark of its sentence.
@@ -169,10 +169,11 @@ _HESITATION = (
     r"|i changed my mind)\b"
     r"|不|等等|等一下|抱歉|其实)[\s,，.:!…–—-]{0,4}"
 )
+_THIS_IS_WRONG = rf"(?:that|this|it)(?:(?:['’]s|\s+(?:is|was|must\s+be))\s+{_WRONG}|\s+isn['’]t\s+(?:right|correct)|\s+{_FAILS})"
 _CALLS_IT_WRONG = (
-    r"(?:(?:but wait|but|however|unfortunately|so|therefore|thus|yet|on reflection|但是?|然而|可是)[\s,，]{0,3}){0,2}"
-    r"(?:(?:that|this|it|(?:(?:that|this|the|my|our)\s+)?(?:(?:above|previous|final)\s+)?(?:above|answer|result|value|solution|approach)(?:\s+above)?)"
-    rf"(?:(?:['’]s|\s+(?:is|was|must\s+be))\s+{_WRONG}|\s+isn['’]t\s+(?:right|correct)|\s+{_FAILS})"
+    r"(?:(?:(?:that|this|the|my|our)\s+)?(?:(?:above|previous|final)\s+)?(?:above|answer|result|solution)(?:\s+above)?\s+(?:is|was)\s+"
+    rf"{_WRONG}|(?:that|this|it)(?:['’]s|\s+(?:is|was))\s+(?:wrong|incorrect|a\s+mistake|not\s+(?:right|correct))\b(?!\s+(?:to|that|if|for|when)\b)"
+    r"|(?:that|this)\s+isn['’]t\s+(?:right|correct)\b"
     r"|there\s+(?:is|was)\s+an?\s+(?:error|mistake)\b|i\s+meant\s+(?:to\s+(?:write|say)\s+)?[$(\[+-]{0,3}\\?\d"
     r"|(?:please\s+)?(?:strike|scratch|ignore|disregard|forget)\s+(?:that|this|it|the\s+above|my\s+answer)\b"
     r"|i\s+(?:misread|miscounted|miscalculated|was\s+wrong|take\s+(?:that|it)\s+back)\b"
@@ -186,8 +187,14 @@ _OTHER_VALUE = (
     r"[$(\[+-]{0,3}\\?\d[^\n.;。；]{0,20}(?:[.;。；\n]|$)"
 )
 _TAKEN_BACK = re.compile(
-    f"{_SENTENCE_START}(?:(?:{_HESITATION}){{0,3}}{_CALLS_IT_WRONG}"
-    f"|(?:{_HESITATION}){{1,3}}(?:{_OTHER_VALUE}|[^.\\n]{{1,80}}\\b(?:so|hence|and)\\s+(?:it|this|that)\\s+is\\s+{_WRONG}))",
+    f"{_SENTENCE_START}(?:(?:{_HESITATION}){{0,3}}{_CALLS_IT_WRONG}|(?:{_HESITATION}){{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
+    f"|[^.\\n]{{1,80}}\\b(?:so|hence|and)\\s+(?:it|this|that)\\s+is\\s+{_WRONG}))",
+    re.IGNORECASE,
+)
+#: The next sentence may also call it wrong after `but` and the like, and in more words.
+_TAKEN_BACK_NEXT = re.compile(
+    rf"[\s$*_\\)\]}}]*{_SENTENCE_START}\s*(?:(?:but wait|but|however|unfortunately|so|therefore|thus|yet|on reflection|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
+    rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})",
     re.IGNORECASE,
 )
 _NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")
@@ -239,7 +246,9 @@ def is_contrast(before: str) -> bool:
 def is_denied_after(after: str) -> bool:
     """Return whether a text after an answer denies it, or takes it back in a later sentence."""
     return bool(
-        _DENIED_AFTER.match(after[:CLAUSE_CHARS]) or _TAKEN_BACK.search(after, 0, MAX_CHARS)
+        _DENIED_AFTER.match(after[:CLAUSE_CHARS])
+        or _TAKEN_BACK_NEXT.match(after[:CLAUSE_CHARS])
+        or _TAKEN_BACK.search(after, 0, MAX_CHARS)
     )
 
 

@@ -27,7 +27,7 @@ _THOUGHTS = (
 #: What a reader does not see: comments of HTML and TeX, struck text, phantoms.
 _HIDDEN = re.compile(
     r"<!--.{0,2000}?-->|^[ \t]*%[^\n]*"
-    r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{[^\n]{0,300}",
+    r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}",
     re.DOTALL | re.MULTILINE,
 )
 _DIGITS = re.compile(r"\d+")

@@ -62,7 +62,9 @@ def score(
     )
     question = question_of(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
-    is_run = outcome != "equal" and answer and answer.mark == "box" and "," in pred
+    is_run = (
+        outcome != "equal" and answer and answer.mark == "box" and ("," in pred or " or " in pred)
+    )
     if is_run and (box := _last_of_equal_boxes(response, gold)):
         return _score("equal", box)
     return _score(outcome, pred)
