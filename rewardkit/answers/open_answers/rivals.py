@@ -36,6 +36,8 @@ _JOINTS = split_words(
 _COMPARATIVES = split_words(
     "older younger more less fewer later earlier above below over under higher lower greater so"
 )
+#: The last item of a list that goes on.
+_OPEN_ENDS = split_words("others etc more several")
 _LIST_JOINTS = split_words("and or 或 和 还是")
 _CHOICES = split_words("or 或 还是 maybe perhaps possibly probably 可能 也许")
 #: Punctuation before names that describe an answer: `London, England`, `Clemens (Mark Twain, a writer)`.
@@ -131,8 +133,8 @@ def _is_part_of(item: Sequence[Word], gold: Gold) -> bool:
 def is_guess(parts: Words, span: Span, golds: Sequence[Gold], question: QuestionFacts) -> bool:
     """Whether a span is only one of several answers in a sentence.
 
-    It is if `or` joins it to something other than a gold, if the list is announced as one of answers
-    or candidates, or if it has more than `MAX_ITEMS` alike of which fewer than half are golds.
+    It is if `or` joins it to something other than a gold, if the list goes on (`and others`), or if it
+    has more than `MAX_ITEMS` alike of which fewer than half are golds.
     """
     answer = parts[slice(*span)]
     items = _items_around(parts, span)
@@ -140,7 +142,8 @@ def is_guess(parts: Words, span: Span, golds: Sequence[Gold], question: Question
     others = [item for item in others if not any(_is_part_of(item, gold) for gold in golds)]
     joints = {word.form for word in parts[items[0].start : items[-1].end]}
     is_wider = any(item[0].form in _COMPARATIVES for item in others)
-    if others and joints & _CHOICES and not is_wider:
+    is_open = any(item[0].form in _OPEN_ENDS for item in others) and not question.asks_several
+    if is_open or (others and joints & _CHOICES and not is_wider):
         return True
     golden = len(items) - len(others)
     if golden > 1 and 2 * golden >= len(items):

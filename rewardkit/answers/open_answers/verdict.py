@@ -41,7 +41,8 @@ MAX_SPANS = 12
 
 #: Words before an answer: `The answer is Paris`.
 _LEAD = re.compile(
-    r"\W{0,5}(?:(?:so|the|my|final|correct) ){0,4}answer(?: is| was)?:? ?", re.IGNORECASE
+    r"\W{0,5}(?:(?:so|the|my|final|correct) ){0,4}answer(?: is| was)?:? ?|\W{0,5}答案?[:：是为]{1,2} ?",
+    re.IGNORECASE,
 )
 
 
