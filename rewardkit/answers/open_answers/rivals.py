@@ -37,7 +37,7 @@ _COMPARATIVES = split_words(
     "older younger more less fewer later earlier above below over under higher lower greater so"
 )
 #: The last item of a list that goes on.
-_OPEN_ENDS = split_words("others etc more several")
+_OPEN_ENDS = split_words("others etc")
 _LIST_JOINTS = split_words("and or 或 和 还是")
 _CHOICES = split_words("or 或 还是 maybe perhaps possibly probably 可能 也许")
 #: Punctuation before names that describe an answer: `London, England`, `Clemens (Mark Twain, a writer)`.
