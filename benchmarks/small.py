@@ -32,7 +32,12 @@ BOXED = (
     "real_zeroeval_mathl5",
     "real_financemath",
     "redteam",
+    "redteam3",
+    "redteam3_adaptive",
+    "mathverify_issues",
     "mathv_free",
+    "mathvista_free",
+    "tabmwp",
 )
 HASHES = (
     "real_gsm8k_openai",
@@ -41,7 +46,13 @@ HASHES = (
     "real_zeroeval_gsm8k",
     "real_mrgsm8k",
 )
-LETTERS = ("real_mcq_gaokao", "real_mcq_mmlupro", "mathv_choice", "mrben_letters")
+LETTERS = (
+    "real_mcq_gaokao",
+    "real_mcq_mmlupro",
+    "mathv_choice",
+    "mathvista_choice",
+    "mrben_letters",
+)
 
 #: Characters of a long response, as speed.py selects them.
 LONG_RESPONSE_CHARS = 2_500
@@ -66,13 +77,14 @@ def write_shared(folder: Path) -> None:
     bare = [{**row, "kind": "equiv"} for row in _cases(maths, "")]
     for row in bare:
         del row["solution_str"]
-    _write_jsonl(cases / "tests.jsonl", bare)
-    _write_jsonl(cases / "physics_pairs.jsonl", bare)
+    for name in ("tests", "physics_pairs", "peer_suites"):
+        _write_jsonl(cases / f"{name}.jsonl", bare)
     golds = [{"question": q, "gold": gold, "source": "made"} for q, _, gold in maths]
     _write_jsonl(cases / "golds.jsonl", golds)
     _write_jsonl(cases / "adversarial_inputs.jsonl", _hostile())
     facts = [(row["question"], "", row["golden_answers"][0]) for row in _rows("nq/test")]
-    _write_jsonl(cases / "qa_evouna.jsonl", _cases(facts, "@", scorer="qa"))
+    for name in ("qa_evouna", "qa_nq301"):
+        _write_jsonl(cases / f"{name}.jsonl", _cases(facts, "@", scorer="qa"))
 
 
 def _write_data(data: Path) -> None:
