@@ -33,7 +33,7 @@ DOUBT = re.compile(
 #: Characters before an answer that are searched for such a clause.
 CLAUSE_CHARS = 120
 #: Words that may stand between the start of a clause and `answer` in a statement of it.
-LEAD_WORDS = split_words(
+_LEAD_WORDS = split_words(
     "the a an my our this that its it it's i we one us is are am to at now here so thus hence therefore then and but"
     " which finally indeed also again in fact conclusion summary total overall can get gets got have obtain obtained"
     " find found conclude concluded know think believe see say means mean implies imply shows gives give giving proves proved turns out"
@@ -197,6 +197,8 @@ _TAKEN_BACK_NEXT = re.compile(
     rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})",
     re.IGNORECASE,
 )
+#: Blank lines are one, because the patterns above try each blank in several places.
+_BLANK_LINES = re.compile(r"\n\s+")
 _NOTHING_AFTER = re.compile(r"[\s$.)}\]*]*(?:\\[)\]])?[\s$.*]*$")
 
 
@@ -228,7 +230,7 @@ def governs(before: str) -> Literal["denies", "supposes", ""]:
     if not _SUPPOSING.isdisjoint(words):
         return "supposes"
     is_reason = words and words[0] in _REASONS and not _GOVERNED_BOX.search(lead)
-    return "" if is_reason or LEAD_WORDS.issuperset(words) else "denies"
+    return "" if is_reason or _LEAD_WORDS.issuperset(words) else "denies"
 
 
 def is_doubted(sentence: str) -> bool:
@@ -245,10 +247,11 @@ def is_contrast(before: str) -> bool:
 
 def is_denied_after(after: str) -> bool:
     """Return whether a text after an answer denies it, or takes it back in a later sentence."""
+    after = _BLANK_LINES.sub("\n", after[:MAX_CHARS])
     return bool(
         _DENIED_AFTER.match(after[:CLAUSE_CHARS])
         or _TAKEN_BACK_NEXT.match(after[:CLAUSE_CHARS])
-        or _TAKEN_BACK.search(after, 0, MAX_CHARS)
+        or _TAKEN_BACK.search(after)
     )
 
 

@@ -26,7 +26,7 @@ _THOUGHTS = (
 )  # fmt: skip
 #: What a reader does not see: comments of HTML and TeX, struck text, phantoms.
 _HIDDEN = re.compile(
-    r"<!--.{0,2000}?-->|^[ \t]*%[^\n]*"
+    r"<!--(?:(?!<!--|-->).)*-->|^[ \t]*%[^\n]*"
     r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}",
     re.DOTALL | re.MULTILINE,
 )
@@ -114,7 +114,8 @@ _VALUE_ALONE = re.compile(
     re.IGNORECASE,
 )
 _VALUE_BELOW = re.compile(
-    rf"\s*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})", re.IGNORECASE
+    rf"[ \t]*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})",
+    re.IGNORECASE,
 )
 
 

@@ -114,6 +114,13 @@ def test_any_content_of_a_statement_is_read_in_time(piece, start):
     assert _timed(final_answer, start + piece * (1900 // len(piece)) + "y") < 0.5
 
 
+@every("piece", ["<!--", "<!-- a ", "~~a", "<s>", "\\phantom{", "\n%", "\n", "\\boxed{1} or "])
+@every("start", ["", r"\boxed{12}", "The answer is 12"])
+def test_a_long_response_of_one_piece_is_read_in_time(piece, start):
+    """Comments that never end were searched 2,000 characters each: four seconds for a megabyte."""
+    assert _timed(final_answer, start + piece * (200_000 // len(piece))) < 0.2
+
+
 def _timed(extract, text):
     started = time.process_time()
     extract(text)
