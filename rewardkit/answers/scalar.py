@@ -532,7 +532,7 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
         is_near = _are_near(pred, gold, point, real=True)
         if is_near is None:
             agreements.append(_are_near(pred, gold, point, real=False))
-        elif not is_near and _equal_at_point(pred, gold, point) is False:
+        elif not (is_near or _equal_at_point(pred, gold, point)):
             return False
         else:
             real_points.append(point)
@@ -540,7 +540,8 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
         return False
     decisive = [point for point in (points[0], points[4], points[5]) if point in real_points]
     verdicts = (_equal_at_point(pred, gold, point) for point in decisive or real_points or points)
-    return all(islice((verdict for verdict in verdicts if verdict is not None), 3))
+    known = list(islice((verdict for verdict in verdicts if verdict is not None), 3))
+    return bool(known) and all(known)
 
 
 def _are_near(pred: Node, gold: Node, point: Mapping[str, float], *, real: bool) -> bool | None:
