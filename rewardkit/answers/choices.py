@@ -39,7 +39,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from rewardkit.answers.denial import DENIAL, DOUBT, is_box_denied, is_denied_after, is_doubted
+from rewardkit.answers.denial import DENIAL, DOUBT, is_box_denied, is_denied_after, is_governed
 from rewardkit.answers.extract import boxes
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
@@ -606,7 +606,7 @@ def _is_in_doubt(before: str, head: str) -> bool:
         or DOUBT.search(clause + head)
         or DENIAL.search(part + head)
         or _NOT_THE_ANSWER.search(part + head)
-        or is_doubted(f"{part} answer {head}")
+        or is_governed(part)
     )
 
 

@@ -1,29 +1,29 @@
 """What the words around an answer do to it: they deny, doubt, suppose, ask or take it back.
 
 `answers.extract` asks about the text before and after a mark, `answers.prose` about a sentence without one.
-`answers.doubt` has the words that change a number.
+`answers.doubt` has the words.
 """
 
 import re
 from typing import Literal
 
+from rewardkit.answers import doubt
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Words that join another value to an answer.
-ALTERNATIVELY = "(?:or|alternatively|otherwise|else|maybe|perhaps|possibly)"
+ALTERNATIVELY = f"(?:or|alternatively|otherwise|else|{doubt.MAYBE})"
+_SIGNS = r"[\s$*_\\([{:：]*"
 
 # --- a sentence
 
-#: Words that deny or doubt what a sentence says, or ask it. `可能是` doubts, `可能的` does not.
+#: Words that deny what a sentence says, and words that doubt or ask it. `可能是` doubts, `可能的` does not.
 DENIAL = re.compile(
-    r"\b(?:not|cannot|never|neither|nor|wrong|incorrect|nicht|kein|pas|no es|non è|não é|не)\b|n['’]t\b"
-    r"|不(?:是|为|等于|能|会|可能|对|成立|存在|知道|确定)|并非|无法|没有|未必|错误|ない|ません|아니|아닙",
-    re.IGNORECASE,
+    rf"{doubt.NOT}|\b(?:neither|nor|kein|wrong|incorrect)\b|{doubt.CJK_NOT}|错误", re.IGNORECASE
 )
 DOUBT = re.compile(
-    r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if|whether"
-    r"|either|unless|should have|possible(?=\W*$|\s+(?:answers?|that)\b)|seems?|appears?|supposed|used to"
-    r"|exceeds?|tempting|had we|believes|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
+    rf"[?？][^\w?？]*$|\b(?:{doubt.MAYBE}|{doubt.IF}|unsure|could|might|(?-i:may)|guess|either|should have|let|assume|seems?|appears?"
+    r"|possible(?=\W*$|\s+(?:answers?|that)\b)|supposed|used to|(?:says|claims|thinks)\s+(?:it|that)|exceeds?|tempting|had we|believes"
+    r"|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
     r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
     re.IGNORECASE,
 )
@@ -41,159 +41,154 @@ _LEAD_WORDS = split_words(
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
     " final correct right true best exact closest nearest integer whole numeric numerical simplified reduced required"
-    " desired expected requested provided actual short main real definitive accurate decimal box boxed eos_token assistant solution response step leaving making makes with"
+    " desired expected requested actual short main real definitive accurate decimal box boxed eos_token assistant solution response step leaving making makes with"
     " la le les el los die das der il lo o os donc ainsi alors por tanto entonces también daher somit folglich"
     " portanto assim então logo quindi dunque perciò итак поэтому значит следовательно finale finalement finalmente"
     " correcta correcte bonne corretta correta richtige endgültige правильный окончательный"
 )
-_USUAL_LEADS = frozenset(
-    "|the|final|the final|therefore, the|therefore, the final|so the|thus, the".split("|")
-)
 #: First words of a clause that gives a reason for the answer after it: `since x is odd the answer is 3`.
 _REASONS = split_words("since because after by with using from given for to as in on under")
-#: Words that suppose or ask the clause after them.
-_SUPPOSING = split_words(
-    "if whether unless suppose supposing assume assuming imagine pretend let provided wenn falls ob si"
-)
+_SUPPOSES = re.compile(rf"\b(?:{doubt.IF}|let|ob|si)\b", re.IGNORECASE)
 #: What denies, doubts or supposes the Chinese, Japanese or Korean clause after it.
 _CJK_GOVERNS = re.compile(
-    r"(?:不(?!难|等式|同|变|妨)|难说|好像|似乎|看起来|证明|(?<![我们])认为|没|未|非|有人|他|她|某|学生|同学|可能|也许|或许|大概|恐怕|猜|怀疑|否认|误|错|难道|希望)"
-    r"|(如果|假设|假如|若|要是|倘若|是否|设|检验|验证|もし|만약)"
+    rf"不(?!难|等式|同|变|妨)|难说|看起来|证明|(?<![我们])认为|没|未|非|有人|他|她|某|学生|同学|怀疑|否认|误|错|难道|希望|{doubt.CJK_HEDGE}"
+    rf"|({doubt.CJK_IF}|设|检验|验证)"
 )
 _CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
 _LEAD_START = re.compile(
-    r"[.,:()\[\]{}$<>=\\|#→，：（）、✅]|\b(?:so|thus|hence|therefore|then|and|but|which)\b",
-    re.IGNORECASE,
+    rf"[.,:()\[\]{{}}$<>=\\|#→，：（）、✅]|\b(?:{doubt.HENCE}|then|and|but|which)\b", re.IGNORECASE
 )
-_NO_DOUBT = re.compile(
-    r"\b(?:(?:there is |i have )?no|without(?: an?y?)?|beyond(?: any)?) doubt|not (?:hard|difficult) to",
+NO_DOUBT = re.compile(
+    r"\b(?:(?:there is |i have )?no|without(?: an?y?)?|beyond(?: any)?) doubt|not (?:hard|difficult) to|不难",
     re.IGNORECASE,
 )
 _LEAD_WORD = re.compile(r"[^\W\d]+(?:['’][a-z]+)?")
-_NO = r"(?:\b(?:not|never|cannot|pas|nicht)|n['’]t)"
 _THINK = r"(?:think|believe|say|see|know|mean|claim|expect|agree|accept|guess)s?"
-#: What denies, doubts or supposes the clause after it, in a sentence without a mark and around a box.
-_IS_NOT = rf"{_NO}(?:\s+\w+ly|\s+quite)?(?:\s+(?:{_THINK}|sure|certain|clear|true|likely|possible|the\s+case))?"
+_IS_NOT = (
+    rf"{doubt.NOT}(?:\s+\w+ly|\s+quite)?"
+    rf"(?:\s+(?:{_THINK}|sure|certain|clear|true|likely|possible|the\s+case))?"
+)
 _DOUBTS = (
-    r"false|untrue|unlikely|impossible|doubtful|uncertain|unclear|unsure|disagree|deny|wonder|reject|discard"
-    r"|ignore|disregard|forget|scrap|cross\s+out|replace|instead\s+of|(?:take|took)\s+back|(?:do\s+not|don['’]t)\s+(?:write|put|use|answer)|hope|wish|(?:i|we|you|they|would|really|strongly)\s+doubt"
+    r"false|untrue|unlikely|impossible|doubtful|uncertain|unclear|unsure|disagree|deny|wonder|hope|wish"
+    r"|reject|discard|ignore|disregard|forget|scrap|cross\s+out|replace|instead\s+of|(?:take|took)\s+back"
+    r"|(?:do\s+not|don['’]t)\s+(?:write|put|use|answer)|(?:i|we|you|they|would|really|strongly)\s+doubt"
     r"|(?:wrong|mistake|no\s+reason)\s+to\s+\w+|no\s+(?:way|proof|evidence)"
     r"|pas\s+que|nicht,?\s+dass|no\s+creo\s+que|non\s+credo\s+che|не\s+думаю,?\s+что"
 )
 _OTHERS_SAY = (
-    rf"(?:might|may|naive\s+\w+|someone|some|many|people|others|students)\s+(?:\w+\s+)?(?:{_THINK}|claimed|said|thought|guessed)"
-    r"|(?:might|may|would|could)\s+(?:write|answer|say)|tempting(?:\s+to(?:\s+\w+)?)?"
-    r"|(?:think|claim|say|believe|guesse|argue)s"
+    r"(?:might|may|naive\s+\w+|someone|some|many|people|others|students)\s+(?:\w+\s+)?"
+    rf"(?:{_THINK}|claimed|said|thought|guessed)|(?:might|may|would|could)\s+(?:write|answer|say)"
+    r"|tempting(?:\s+to(?:\s+\w+)?)?|(?:thinks|claims|says|believes|guesses|argues)"
 )
-_SUPPOSES = "if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend|in\\s+case|provided|wenn|falls"
+#: What denies, doubts or supposes the clause after it, around a box.
 _GOVERNS = (
-    rf"{_IS_NOT}|\b(?:{_DOUBTS}|{_OTHERS_SAY}|{_SUPPOSES})"
-    r"|不(?:认为|觉得|相信|能说|敢说|确定|是说)|怀疑|否认|并非|误以为|未必|难道|有人[说认]\w?|如果|假设|假如|若|要是|倘若|是否|设"
+    rf"{_IS_NOT}|\b(?:{_DOUBTS}|{_OTHERS_SAY}|{doubt.IF})"
+    rf"|不(?:认为|觉得|相信|能说|敢说|确定|是说)|怀疑|否认|并非|误以为|未必|难道|有人[说认]\w?|{doubt.CJK_IF}|设"
 )
-_HEDGES = r"\b(?:maybe|perhaps|possibly|probably|likely|guess|suspect)\s*,?|猜测?|可能|也许|或许|大概|恐怕"
 #: Words between such a clause and its subject.
 _BETWEEN = (
     r"(?:\b(?:that|the|my|our|your|this|its|a|la|die|el|das|final|correct|right|true|actual|real)\b"
     r"|最终|正确|最后|这道题|这题|本题|此题|该题|的|是|\s)*"
 )
-_SUBJECT = r"(?:\b(?:answers?|results?|values?|solutions?|it|la|le|el|die|das|a|o)\b|答案|结果)"
 #: The subject, the verb and the signs before a box.
 _BOX_LEAD = re.compile(
     r"(?:(?:\b(?:answer|result|value|solution|number|sum|total|it|(?<!['’])[a-z])|答案|结果)\s*)?"
-    r"(?:\b(?:(?:must|would|should|could)\s+be|is|are|was|be|equals?|equal\s+to|exactly)|=|[是为])?[\s$*_\\([{:：]*$",
+    r"(?:\b(?:(?:must|would|should|could)\s+be|is|are|was|be|equals?|equal\s+to|exactly)|=|[是为])?"
+    rf"{_SIGNS}$",
     re.IGNORECASE,
 )
 _HEDGED = re.compile(
-    rf"(?:{_HEDGES}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$",
+    rf"(?:\b(?:{doubt.HEDGE})\s*,?|{doubt.CJK_HEDGE}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue"
+    r"|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$",
     re.IGNORECASE,
 )
 _GOVERNED_BOX = re.compile(rf"(?:{_GOVERNS}){_BETWEEN}$", re.IGNORECASE)
 #: The same before a subject of several words: `I doubt that the number of ways is \boxed{12}`.
 _GOVERNED_CLAUSE = re.compile(
-    rf"(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)|\bif\s+(?:[a-z]+\s+){{1,6}}?were)[\s$*_\\([{{]*$",
+    rf"(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)"
+    rf"|\bif\s+(?:[a-z]+\s+){{1,6}}?were){_SIGNS}$",
     re.IGNORECASE,
 )
-_GOVERNED = re.compile(rf"(?:{_GOVERNS}|{_HEDGES}){_BETWEEN}{_SUBJECT}", re.IGNORECASE)
-_ANSWER_IS = re.compile(
-    r"(?:\banswers?\s+(?:is|are|was)\b|答案[是为]?)[\s:：$*_\\([{]*$", re.IGNORECASE
-)
-#: The denial right before a box, and a contrast to the answer before it.
+_ANSWER_IS = re.compile(rf"(?:\banswers?\s+(?:is|are|was)\b|答案[是为]?){_SIGNS}$", re.IGNORECASE)
+#: The denial right before a box.
 _NOT_BOX = re.compile(
-    rf"(?:(?:{_NO}|\b(?:no\s+es|non\s+è|não\s+é|не|niet|nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
-    r"|\bwould\s+have\s+been"
-    r"|\byour\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|\bfor\s+example,?)$",
+    rf"(?:(?:{doubt.NOT}|\b(?:nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
+    r"|\b(?:would\s+have\s+been|your\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|for\s+example,?))$",
     re.IGNORECASE,
 )
-_CONTRAST = re.compile(
-    r"(?:[,，(]\s*(?:and\s+|but\s+)?not|\brather\s+than|\binstead\s+of|而不是|而非)[\s$*_\\([{]*$",
-    re.IGNORECASE,
-)
-_CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
-#: The patterns below need one of these words in an ASCII text; looking for them is cheap.
-_GOVERNING_WORDS = split_words(
-    "not never cannot t pas nicht non niet nie no ne neq false untrue unlikely impossible doubtful uncertain unclear unsure"
-    " disagree deny wonder reject discard ignore disregard forget scrap cross replace instead back hope wish doubt wrong mistake might may could would naive someone"
-    " some many people others students tempting thinks claims says believes guesses argues claimed said thought guessed que"
-    " dass che if whether unless suppose supposing assume assuming imagine pretend case provided wenn falls been your"
-    " example were maybe perhaps possibly probably likely guess suspect"
-)
+#: Words of the patterns above that govern only beside another word of them: `do not write`.
+_COMMON = _LEAD_WORDS | _REASONS | split_words(
+    "of equal you they s n ly do use like answer take put way within inside write reason possible quite really"
+)  # fmt: skip
+#: In an ASCII text these patterns need one of their other words; looking for them is cheap.
+_GOVERNING_WORDS = {
+    *re.findall(r"(?<![\\a-z])[a-z]+", f"{_GOVERNS}|{_NOT_BOX.pattern}|ne|neq|were")
+} - _COMMON
 _ASCII_WORD = re.compile("[a-z]+")
+_CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 
 # --- the text after an answer
 
 #: Characters after an answer that are searched for a retraction.
 MAX_CHARS = 2000
-_WRONG = (
-    r"(?:(?:wrong|incorrect|false|invalid|impossible|rejected|discarded|excluded|extraneous|ruled\s+out|my\s+first"
-    r"|an?\s+(?:\w+\s+)?(?:mistake|error|misconception)|an?\s+(?:wrong|incorrect|false)\s+\w+"
+_NO_OBJECT = r"(?!\s+(?:to|that|if|for|when)\b)"
+_IS_WRONG = (
+    rf"(?:(?:{doubt.WRONG}|invalid|impossible|rejected|discarded|excluded|extraneous|ruled\s+out|my\s+first"
+    rf"|an?\s+(?:\w+\s+)?(?:mistake|error|misconception)|an?\s+(?:{doubt.WRONG})\s+\w+"
     r"|not\s+(?:right|correct|true|valid|possible|a\s+solution|it|(?:the|my)\s+(?:\w+\s+)?answer)"
-    r"|falsch|fausse?|faux|incorrect[ao]|sbagliat[ao]|errad[ao]|неверно|неправильно)\b(?!\s+(?:to|that|if|for|when)\b))"
+    rf"|falsch|fausse?|faux|incorrect[ao]|sbagliat[ao]|errad[ao]|неверно|неправильно)\b{_NO_OBJECT})"
 )
 _FAILS = (
-    r"(?:(?:cannot|can['’]?t|could\s?n['’]t)\s+(?:possibly\b|be\s+(?:right|correct|true|the|it|valid|possible)\b)|does(?:n['’]t|\s+not)\s+(?:work|satisfy|hold|check|fit|match|make)"
+    r"(?:(?:cannot|can['’]?t|could\s?n['’]t)\s+(?:possibly\b|be\s+(?:right|correct|true|the|it|valid|possible)\b)"
+    r"|does(?:n['’]t|\s+not)\s+(?:work|satisfy|hold|check|fit|match|make)"
     r"|fails\b|contradicts\b|would\s+have\s+been\b|contains\s+an?\s+(?:error|mistake))"
 )
+_DIGIT = r"[$(\[+-]{0,3}\\?\d"
 #: Words right after an answer that deny it, or the question mark of its sentence.
 _DENIED_AFTER = re.compile(
     r"[\s$*_\\)\]}…]*(?:\.\.\.\s?)?(?:[?？]|[,，]?\s?[(（←]?\s*(?:(?:but\s+)?(?:this|that|which|it)\s+)?"
-    rf"(?:(?:(?:is|was|seems|looks|must\s+be|should\s+be|ist|est|es|è|é|está)\s+)?{_WRONG}|{_FAILS}|would\s+be\s[^.\n]{{1,40}}\sif\b)"
-    r"|\s?[,→—–-]\s?(?:wait|no|or\s+rather|i\s+mean|make\s+that)\b[\s,:]{0,3}[$(\[+-]{0,3}\\?\d"
-    r"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:不对|不是|是?错误?的?|应?舍去|不正确|不成立|不可能|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
+    rf"(?:(?:(?:is|was|seems|looks|must\s+be|should\s+be|ist|est|es|è|é|está)\s+)?{_IS_WRONG}|{_FAILS}"
+    r"|would\s+be\s[^.\n]{1,40}\sif\b)"
+    rf"|\s?[,→—–-]\s?(?:wait|no|or\s+rather|i\s+mean|make\s+that)\b[\s,:]{{0,3}}{_DIGIT}"
+    rf"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:{doubt.CJK_WRONG}|不是|是?错的?|应?舍去|不可能"
+    r"|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
     re.IGNORECASE,
 )
 #: A sentence takes an answer back if it calls it wrong, or if it hesitates and states nothing but
 #: another value: `Wait, it is 13.` One that checks it (`Wait, let me verify: 5 + 7 = 12`) does not.
 _SENTENCE_START = r"(?:[.!?;。！？；\n]|[-–—]\s)[\s*_\"')\]]{0,8}"
-_HESITATION = (
-    r"(?:(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|edit|update|sorry|typo|oops|oh no|hold on|hm+|on second thoughts?|just kidding"
-    r"|i changed my mind)\b"
-    r"|不|等等|等一下|抱歉|其实)[\s,，.:!…–—-]{0,4}"
+_HESITATES = rf"(?:(?:{doubt.HESITATION})[\s,，.:!…–—-]{{0,4}})"
+_THIS_IS_WRONG = (
+    rf"(?:that|this|it)(?:(?:['’]s|\s+(?:is|was|must\s+be))\s+{_IS_WRONG}"
+    rf"|\s+isn['’]t\s+(?:right|correct)|\s+{_FAILS})"
 )
-_THIS_IS_WRONG = rf"(?:that|this|it)(?:(?:['’]s|\s+(?:is|was|must\s+be))\s+{_WRONG}|\s+isn['’]t\s+(?:right|correct)|\s+{_FAILS})"
 _CALLS_IT_WRONG = (
-    r"(?:(?:(?:that|this|the|my|our)\s+)?(?:(?:above|previous|final)\s+)?(?:above|answer|result|solution)(?:\s+above)?\s+(?:is|was)\s+"
-    rf"{_WRONG}|(?:that|this|it)(?:['’]s|\s+(?:is|was))\s+(?:wrong|incorrect|a\s+mistake|not\s+(?:right|correct))\b(?!\s+(?:to|that|if|for|when)\b)"
+    r"(?:(?:(?:that|this|the|my|our)\s+)?(?:(?:above|previous|final)\s+)?(?:above|answer|result|solution)(?:\s+above)?"
+    rf"\s+(?:is|was)\s+{_IS_WRONG}"
+    rf"|(?:that|this|it)(?:['’]s|\s+(?:is|was))\s+(?:wrong|incorrect|a\s+mistake|not\s+(?:right|correct))\b{_NO_OBJECT}"
     r"|(?:that|this)\s+isn['’]t\s+(?:right|correct)\b"
-    r"|there\s+(?:is|was)\s+an?\s+(?:error|mistake)\b|i\s+meant\s+(?:to\s+(?:write|say)\s+)?[$(\[+-]{0,3}\\?\d"
+    rf"|there\s+(?:is|was)\s+an?\s+(?:error|mistake)\b|i\s+meant\s+(?:to\s+(?:write|say)\s+)?{_DIGIT}"
     r"|(?:please\s+)?(?:strike|scratch|ignore|disregard|forget)\s+(?:that|this|it|the\s+above|my\s+answer)\b"
     r"|i\s+(?:misread|miscounted|miscalculated|was\s+wrong|take\s+(?:that|it)\s+back)\b"
     r"|i\s+(?:made|see|found|have)\s+(?:an?|the|my|some)\s+(?:\w+\s+)?(?:error|mistake)s?(?=\s*(?:[.!]|$|,?\s+so\b))"
-    r"|(?:[我这此]|刚才|上面|前面|上述|以上)?个?(?:答案|结果)?(?:是?不对|算错了|弄错了|错了|更正|有误|不正确|是错误?的)(?=[\s，,。：:！!、；]|$))"
+    r"|(?:[我这此]|刚才|上面|前面|上述|以上)?个?(?:答案|结果)?"
+    rf"(?:是?(?:{doubt.CJK_WRONG})的?|[算弄]?错了|更正)(?=[\s，,。：:！!、；]|$))"
 )
 _OTHER_VALUE = (
     r"(?:(?:it|that|this|the\s+[a-z]{1,10}|i|we)\s*"
     r"(?:['’]s|is|was|meant?|get|equals|(?:should|must|would)\s+be|has\s+to\s+be)\s+"
     r"(?:(?:actually|really|just)\s+)?|(?:正确答案)?(?:应该?)?[是为]?)\s*"
-    r"[$(\[+-]{0,3}\\?\d[^\n.;。；]{0,20}(?:[.;。；\n]|$)"
+    rf"{_DIGIT}[^\n.;。；]{{0,20}}(?:[.;。；\n]|$)"
 )
 _TAKEN_BACK = re.compile(
-    f"{_SENTENCE_START}(?:(?:{_HESITATION}){{0,3}}{_CALLS_IT_WRONG}|(?:{_HESITATION}){{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
-    f"|[^.\\n]{{1,80}}\\b(?:so|hence|and)\\s+(?:it|this|that)\\s+is\\s+{_WRONG}))",
+    rf"{_SENTENCE_START}(?:{_HESITATES}{{0,3}}{_CALLS_IT_WRONG}|{_HESITATES}{{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
+    rf"|[^.\n]{{1,80}}\b(?:so|hence|and)\s+(?:it|this|that)\s+is\s+{_IS_WRONG}))",
     re.IGNORECASE,
 )
 #: The next sentence may also call it wrong after `but` and the like, and in more words.
 _TAKEN_BACK_NEXT = re.compile(
-    rf"[\s$*_\\)\]}}]*{_SENTENCE_START}\s*(?:(?:but wait|but|however|unfortunately|so|therefore|thus|yet|on reflection|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
+    rf"[\s$*_\\)\]}}]*{_SENTENCE_START}\s*"
+    rf"(?:(?:but wait|but|however|unfortunately|yet|on reflection|{doubt.HENCE}|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
     rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})",
     re.IGNORECASE,
 )
@@ -206,10 +201,6 @@ def _clause(before: str) -> str:
     return _CLAUSE_START.split(before[-CLAUSE_CHARS:].rpartition("\n")[2])[-1]
 
 
-def _may_govern(text: str) -> bool:
-    return not text.isascii() or not _GOVERNING_WORDS.isdisjoint(_ASCII_WORD.findall(text.lower()))
-
-
 def governs(before: str) -> Literal["denies", "supposes", ""]:
     """Return what the clause before `answer is` does to the answer: `I doubt that` denies it, `if` supposes it.
 
@@ -218,31 +209,22 @@ def governs(before: str) -> Literal["denies", "supposes", ""]:
     if before.endswith('"'):  # a key of JSON
         return ""
     clause = _clause(before)
-    if clause.strip(" *_#$").lower() in _USUAL_LEADS:
-        return ""
-    lead = _NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
+    lead = NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
     if _HEDGED.search(clause.removesuffix(lead)):
         return "denies"
     if _CJK.search(lead):
         governor = _CJK_GOVERNS.search(lead)
         return "" if governor is None else "supposes" if governor[1] else "denies"
-    words = _LEAD_WORD.findall(lead.lower())
-    if not _SUPPOSING.isdisjoint(words):
+    if _SUPPOSES.search(lead):
         return "supposes"
+    words = _LEAD_WORD.findall(lead.lower())
     is_reason = words and words[0] in _REASONS and not _GOVERNED_BOX.search(lead)
     return "" if is_reason or _LEAD_WORDS.issuperset(words) else "denies"
 
 
-def is_doubted(sentence: str) -> bool:
-    """Return whether a sentence asks, supposes or leaves open what it says."""
-    return bool(DOUBT.search(sentence) or (_may_govern(sentence) and _GOVERNED.search(sentence)))
-
-
-def is_contrast(before: str) -> bool:
-    """Return whether a text ends in `, not` or the like, after which a wrong value stands."""
-    tail = before[-40:]
-    may_be = "not" in tail or "rather" in tail or "instead" in tail or "而" in tail
-    return may_be and bool(_CONTRAST.search(tail))
+def is_governed(before: str) -> bool:
+    """Return whether a text ends in words that deny, doubt or suppose what follows."""
+    return bool(_GOVERNED_BOX.search(before) or _HEDGED.search(before))
 
 
 def is_denied_after(after: str) -> bool:
@@ -263,8 +245,13 @@ def is_box_denied(before: str, after: str) -> bool:
     phrase = ("nswer" in clause or "答案" in clause) and _ANSWER_IS.search(clause)
     if phrase and governs(clause[: phrase.start()]) == "denies":
         return True
-    if not _may_govern(clause):
+    if clause.isascii() and _GOVERNING_WORDS.isdisjoint(_ASCII_WORD.findall(clause.lower())):
         return False
-    lead = _BOX_LEAD.sub("", clause, count=1).rstrip()
-    is_governed = _GOVERNED_BOX.search(lead) or _GOVERNED_CLAUSE.search(clause)
-    return bool(is_governed or _NOT_BOX.search(lead))
+    verb = _BOX_LEAD.search(clause, max(0, len(clause) - 40))
+    lead = clause[: verb and verb.start()].rstrip()
+    is_long = "that" in clause or "were" in clause
+    return bool(
+        _GOVERNED_BOX.search(lead)
+        or _NOT_BOX.search(lead)
+        or (is_long and _GOVERNED_CLAUSE.search(clause))
+    )

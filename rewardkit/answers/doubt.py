@@ -6,6 +6,30 @@ other languages have the few words that stand beside an answer.
 
 from rewardkit.answers.parsing.vocabulary import split_words
 
+# --- patterns for texts
+
+OR = r"\bor\b|或者?|还是"
+NOT = r"(?:\b(?:not|never|cannot|pas|nicht|niet|no es|non è|não é|не)\b|n['’]t\b)"
+CJK_NOT = (
+    "不(?:是|为|等于|能|会|可能|对|成立|存在|知道|确定)|并非|无法|没有|未必|ない|ません|아니|아닙"
+)
+MAYBE = "maybe|perhaps|possibly"
+HEDGE = f"{MAYBE}|probably|likely|guess|suspect"
+CJK_HEDGE = "可能|也许|或许|大概|恐怕|猜测?|好像|似乎"
+IF = "if|whether|unless|suppose|supposing|assume|assuming|imagine|pretend|in case|provided|wenn|falls"
+CJK_IF = "如果|假设|假如|若|要是|倘若|是否|もし|만약"
+WRONG = "wrong|incorrect|false"
+CJK_WRONG = "不对|不正确|不成立|错误?的|错误|有误"
+HENCE = "so|thus|hence|therefore|consequently"
+CJK_HENCE = "所以|因此|因而|综上所述|综上|故|从而|于是"
+#: Words with which a writer takes back what stands before them.
+HESITATION = (
+    r"(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|edit|update|sorry|typo|oops|oh no|hold on|hm+"
+    r"|on second thoughts?|just kidding|i changed my mind)\b|不|等等|等一下|抱歉|其实"
+)
+
+# --- words
+
 #: Words that deny a value, and words that leave it open.
 DENIALS = split_words(
     "not no nor neither never nothing none nobody cannot can't couldn't isn't aren't wrong incorrect false"

@@ -183,8 +183,6 @@ def _boxed(text: str) -> tuple[str | None, str]:
     if not run:
         return None, text
     before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
-    if denial.is_contrast(before) and (earlier := boxes(before)):
-        return ", ".join(map(_without_phrase, earlier)), text
     joint = " or " if len(run) > 1 and _OR.search(text, run[0].stop, run[-1].start) else ", "
     contents = joint.join(_without_phrase(text[box].strip()) for box in run)
     rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 2 else None
@@ -296,7 +294,7 @@ def _phrase(text: str) -> tuple[str | None, int]:
         if clause == "denies" or denial.is_denied_after(after) or statement.endswith(("?", "？")):
             return None, after_phrase
         if statement and not ("\n" in mark[0] and prose.PROSE_WORDS.search(statement)):
-            return prose.value_after_verb(statement), 0
+            return statement, 0
     return None, 0
 
 

@@ -9,7 +9,7 @@ A sentence that denies, doubts, asks or only mentions a number does not state a 
 import re
 from typing import Literal, NamedTuple
 
-from rewardkit.answers.denial import ALTERNATIVELY, DENIAL, is_doubted
+from rewardkit.answers.denial import ALTERNATIVELY, DENIAL, DOUBT
 
 #: Characters at the end of a response that are searched.
 TAIL_CHARS = 2000
@@ -54,28 +54,18 @@ _FENCE = re.compile(
 )
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|\s(?=¡)|;\s(?![A-Za-z]\w?\s?=)")
 _CONTENTFUL = re.compile(r"[\W_]*[^\W_]")
-#: A sentence to the reader after the answer, such as `I hope this helps`.
-_COURTESY = re.compile(
-    r"\W*(?:i hope|hope (?:this|it|that)|(?:please )?(?:let me know|feel free)|thank|is there (?:anything|something)"
-    r"|(?:do|if) you (?:have|need|want)\b.*(?:questions?|help|requests?|anything)|would you like|希望(?:这|对|能)|请随时|谢谢)",
-    re.IGNORECASE,
-)
 #: A remark without a value: it speaks to the reader, exclaims, or says that the work is done.
 _REMARK = re.compile(
-    r"(?!.*[\d$\\])(?:.*(?:\b(?:you|your|me|te|vous|ihnen|dir|вам)\b|[!！]\W*$|[你您我祝]|お役|ください)"
-    r"|\W*(?:so |and |this means (?:that )?)?(?:we(?:'re| are) done|done\b|q\.?e\.?d|any questions|does (?:that|this|it) make sense|is (?:that|this|it) clear"
+    r"(?!.*[\d$\\])(?:.*(?:\b(?:you|your|me|te|vous|ihnen|dir|вам)\b|[!！]\W*$|[你您我祝谢]|お役|ください)"
+    r"|\W*(?:so |and |this means (?:that )?)?(?:we(?:'re| are) done|done\b|q\.?e\.?d|any questions|is there (?:any|some)thing"
+    r"|does (?:that|this|it) make sense|is (?:that|this|it) clear|(?:i )?hope\b|feel free|请随时|希望"
     r"|(?:this|that|which) (?:matches|agrees|confirms|completes|checks|makes sense|works|is (?:consistent|the only))"
-    r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь|希望)))",
+    r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь)))",
     re.IGNORECASE,
 )
 _GIVES_UP = re.compile(
-    r"\b(?:sorry|give up|stuck|no idea|unclear|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
+    r"\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
     re.IGNORECASE,
-)
-_ROWS = re.compile(
-    r"\\begin\{((?:align|gather|equation|eqnarray|multline|split)(?:ed)?\*?)\}"
-    r"(.{1,1500}?)\\end\{\1\}",
-    re.DOTALL,
 )
 
 # --- what a sentence states
@@ -90,16 +80,13 @@ _CONCLUSION = re.compile(
 )
 _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
-    r"|us|to|total|of|altogether|also|therefore|thus|then|now|number|value|(?:a|an|the) [a-z]{1,20} of))*$"
+    r"|us|me|you|him|her|them|to|total|of|altogether|also|therefore|thus|then|now|number|value|(?:a|an|the) [a-z]{1,20} of))*$"
 )
-#: Words before a value that state it, and verbs after `will`, `can` or `has to`.
+#: Words before a value that state it.
 _STATING_WORDS = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|hay|há|il y a|es gibt|ci sono|gives?|gets?|got|makes|remain|have|has|had|find"
     r"|conclude|obtain|that|yields?|ist|lautet|beträgt|est|es|è|é|son|sind|wynosi|равно|равн[ао]|равен|answer|ans|result|output|solution|sum|total)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
-)
-_MODAL = re.compile(
-    r"(?<!\S)(?<!\bi )(?:(?:will|would|can|must|should)(?: \S+){1,5}|to(?: \S+){1,3})$"
 )
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
@@ -147,7 +134,6 @@ _ARITHMETIC = re.compile(
 )
 #: Three words in a row, outside TeX.
 PROSE_WORDS = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
-_CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"\W*(?:yes|no)\b,", re.IGNORECASE)
 
@@ -158,7 +144,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
     The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
     """
     tail = response[-TAIL_CHARS:]
-    sentence = _last_sentence(DECORATION.sub("", tail), gold)
+    sentence = _last_sentence(DECORATION.sub("", tail))
     statement = _stated(sentence, gold)
     if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
         *_, bold = _BOLD_VALUE.finditer(tail)
@@ -171,7 +157,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
 
 def _stated(sentence: str, gold: str) -> str:
     sentence = _TRAILING_IS_THE_ANSWER.sub("", sentence)
-    if is_doubted(sentence) or sentence.count("{") != sentence.count("}"):
+    if DOUBT.search(sentence) or sentence.count("{") != sentence.count("}"):
         return ""
     statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
     return statement or ("" if DENIAL.search(sentence) else _values_stated(sentence))
@@ -187,35 +173,17 @@ def strip_statement(text: str) -> str:
     return content.rstrip(" \t\n.,").lstrip()
 
 
-def value_after_verb(sentence: str) -> str:
-    """Return the value after the last verb of a sentence of prose, else the whole sentence."""
-    verb = None
-    if PROSE_WORDS.search(sentence) and not (is_doubted(sentence) or DENIAL.search(sentence)):
-        *_, verb = (None, *_COPULA.finditer(sentence))
-    value = strip_statement(sentence[verb.end() :]) if verb else ""
-    starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
-    return value if starts and not _CONDITION.search(sentence) else sentence
+def _is_remark(sentence: str) -> bool:
+    gives_up = DENIAL.search(sentence) or _GIVES_UP.search(sentence)
+    return bool(_REMARK.match(sentence) and not gives_up)
 
 
-def _last_row(rows: re.Match[str]) -> str:
-    body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
-    row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
-    return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
-
-
-def _is_courtesy(sentence: str, gold_is_words: bool) -> bool:
-    is_remark = not gold_is_words and _REMARK.match(sentence)
-    gives_up = is_remark and (DENIAL.search(sentence) or _GIVES_UP.search(sentence))
-    return bool(_COURTESY.match(sentence) or (is_remark and not gives_up))
-
-
-def _last_sentence(text: str, gold: str = "") -> str:
-    text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
+def _last_sentence(text: str) -> str:
+    text = _FENCE.sub(r"\1", text.strip())
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
-    gold_is_words = bool(_WORDS.fullmatch(gold))
     for line in filter(str.strip, reversed(text.split("\n"))):
         sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
-        stated = [sentence for sentence in sentences if not _is_courtesy(sentence, gold_is_words)]
+        stated = [sentence for sentence in sentences if not _is_remark(sentence)]
         if stated or not sentences:
             return stated[-1].strip() if stated else ""
     return ""
@@ -254,8 +222,7 @@ def _values_stated(sentence: str) -> str:
     concludes = is_equation or (hence > 0 and len(runs) == 1)
     words_after = sentence[last.end : _aside(sentence, last.end, stop) or stop].split()
     ends_on_it = _FINAL_VERB.search(last.before) and len(words_after) <= MAX_WORDS_AROUND
-    states = _STATING_WORDS.search(last.before) or _MODAL.search(last.before)
-    if not (concludes or states or ends_on_it):
+    if not (concludes or ends_on_it or _STATING_WORDS.search(last.before)):
         return ""
     for run in runs:  # because `12 for John and 13 for Mary` states two values
         if run is last or (

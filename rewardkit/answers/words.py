@@ -7,7 +7,7 @@ same date, and by a sentence whose other words have no content or are the questi
 import re
 from collections.abc import Iterator
 
-from rewardkit.answers.denial import is_doubted
+from rewardkit.answers.denial import DOUBT
 from rewardkit.answers.open_answers.golds import Date, dates_in
 from rewardkit.answers.open_answers.words import stem
 from rewardkit.answers.open_answers.words import words as open_words
@@ -150,7 +150,7 @@ def _truth_value(word: str) -> bool | None:
 
 
 def _turns(clause: str) -> bool:
-    return bool(_TURN.search(clause) or is_doubted(clause))
+    return bool(_TURN.search(clause) or DOUBT.search(clause))
 
 
 def _stated_truth(text: str) -> bool | None:

@@ -182,7 +182,7 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         ("The result $5$", "5"), ("Answer $5$", "5"), ("$x$\n", "x"), ("(1, 2)", "(1, 2)"), ("x=1 or x=2", "x=1 or x=2"), ("12个苹果", "12个苹果"), ("12 white cubes", "12 white cubes"),
         ("```\n12\n```", "12"), ("```output\n12\n```", "12"), ("12<|im_end|>", "12"), ("12</s>", "12"), ("1. 12", "12"), ("<b>12</b>", "12"), (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \end{pmatrix}"),
         # a display whose last row ends in a value
-        ("So we get\n$$\nx = 12\n$$", "x = 12"), ("\\[\n\\begin{aligned} x &= 3+4 \\\\ &= 7 \\end{aligned}\n\\]", "7"), ("\\begin{align*}\nx &= 3+4 \\\\\n &= 7.\n\\end{align*}", "7"),
+        ("So we get\n$$\nx = 12\n$$", "x = 12"),
         # a sentence that states a result: the whole run of values, with the words after it
         ("The result is 2^10.", "2^10"), ("The number of possible values is 12.", "12"), ("So the date is May 12.", "May 12"), ("故共有12种不同的方法。", "12种不同的方法"), ("The sides are equal to 12.", "12"), ("The result is x^2+12", "x^2+12"), ("The train arrives at 10:45.", "10:45"), ("Therefore the probability is 3/4.", "3/4"), ("So the point is (1, 2).", "(1, 2)"),
         ("The range is 5-12.", "5-12"), ("Hence the interval is $(1,2]$.", "(1,2]"), ("It costs about $5.50 in total", "$5.50 in total"), ("They have -5 degrees there", "-5 degrees there"),
@@ -205,7 +205,7 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         # the words before a mark, and after it
         ("故答案为：12．", "12"), ("故答案为$\\sqrt{3}$.", "\\sqrt{3}"), ("所以答案是12。\n\n（注：共 40 人。）", "12"), ("故答案为12，其中不含 4 个点。", "12"), ("最终答案是：12。", "12"), ("答案等于12", "12"), ("答えは12です。", "12"), ("정답은 12입니다.", "12"),
         ("The answer is **12** apples", "12 apples"), ("<b>Answer:</b> 12", "12"), ("The answer is 12.<|im_end|>", "12"), ("Answer: `12`", "12"), ("Answer:\n\n$$\\frac34$$", "\\frac34"),
-        ("Answer:\nWe need to count them all. So x = 12.", "x = 12"), ("Answer: The speed of the car is 12 km/h.", "12 km/h"), ("Answer: 12\nAnswer: 13", "13"),
+        ("Answer:\nWe need to count them all. So x = 12.", "x = 12"), ("Answer: 12\nAnswer: 13", "13"),
         *((text, None) for text in [
             # no result is stated
             "After step 12 I ran out of ideas.", "See problem 12", "Stick 4 lies in the middle.", "a line\nof 5 words here", "some $x$ before\nand none in this one", "I do not know.", "I tried 12.", "lots of cats 5%",
@@ -360,7 +360,7 @@ def test_twelve_is_not_stated_where_the_words_around_it_deny_suppose_bound_or_ta
     "text",
     [
         # the clause denies something else; an aside, a remark or a courtesy follows; other languages
-        r"The answer is \boxed{12}, not \boxed{13}.", r"I don't think 13 works, so the answer is \boxed{12}.", r"If n is even the answer is \boxed{12}.", "If x = 3, then the answer is 12.",
+        r"I don't think 13 works, so the answer is \boxed{12}.", r"If n is even the answer is \boxed{12}.", "If x = 3, then the answer is 12.",
         r"Since the order does not matter the answer is \boxed{12}.", "There is no doubt that the answer is 12.", r"Without doubt the answer is \boxed{12}.", r"So I guess it's \boxed{12}.", r"We must have x = \boxed{12}",
         r"Thus, x is not 11 but \boxed{12}.", "It is clear that the answer is 12.", "We are sure that the answer is 12.", "I think the answer is 12.", r"We know the answer is \boxed{12}.",
         "So if you have 3 bags, the answer is 12.", r"\boxed{12}. This is not a prime, which is fine.", r"\boxed{12}. Note that 13 is wrong because it counts twice.", r"\boxed{12}. Is it right? 3*4 = 12, yes.",
