@@ -1,0 +1,1 @@
+"""What runs in the sandbox's own interpreter, with the standard library only."""

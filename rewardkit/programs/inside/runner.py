@@ -1,0 +1,405 @@
+"""What a runner does with a program: run it, call it, serve it to a test, or be that test.
+
+The process is already confined. Nothing here is protected from the program, which shares it; what it
+sends is only data for the grader or for the test, which run elsewhere.
+"""
+
+import ast
+import atexit
+import builtins
+import os
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NoReturn
+
+from wire import WireError, dump, load, receive, send  # type: ignore[import-not-found]
+
+#: Characters of a failing test that are reported.
+MAX_TEXT = 1_000
+#: Failing tests that are reported.
+MAX_FAILURES = 3
+
+#: What LeetCode and the graders of LiveCodeBench and PRIME give a solution that is called.
+_PRELUDE = "\n".join(
+    f"from {name} import *"
+    for name in "typing collections itertools functools heapq bisect string operator math".split()
+) + "\nimport collections, itertools, functools, heapq, bisect, string, math, random, re, sys, copy\n"
+
+_METHOD = re.compile(r"(\w+)\(\)\.(\w+)")
+
+
+def compile_program(source: str) -> CodeType:
+    """Return the code of a program."""
+    return compile(source, "main.py", "exec", dont_inherit=True)
+
+
+def run(program: str | CodeType, request: Mapping[str, Any], report: int) -> NoReturn:
+    """Run a program as `python main.py` does, and end."""
+    os.close(report)
+    sys.argv = ["main.py", *request.get("arguments", ())]
+    main = _module("__main__")
+    status = _status_of(lambda: exec(_code(program), main.__dict__))
+    end_status = _status_of(_end, main)
+    os._exit(status or end_status)
+
+
+def _end(main: ModuleType) -> None:
+    """Do what the interpreter does at its end, without freeing all modules."""
+    with suppress(AttributeError):
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    main.__dict__.clear()
+    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+
+
+def call(program: Mapping[str, Any], source: str | CodeType, text: str, report: int) -> NoReturn:
+    """Call the program's function with the arguments in a text, send its result, and end."""
+
+    def result() -> None:
+        arguments, keywords = load(text)
+        names = _load(program, source, _module("solution"))
+        value = dump(_entry(names, program["entry_point"])(*arguments, **keywords))
+        data = memoryview(value.encode("utf-8", "surrogatepass"))
+        while data:
+            data = data[os.write(report, data) :]
+
+    os._exit(_status_of(result))
+
+
+def serve(program: Mapping[str, Any], source: str, questions: int, answers: int) -> NoReturn:
+    """Answer the questions of a test: names of the program, their attributes, and calls."""
+    objects: list[Any] = []
+    names: dict[str, Any] = {}
+    records: dict[str, type] = {}
+
+    def handle(item: Any) -> int:
+        objects.append(item)
+        return len(objects) - 1
+
+    def answer(question: Mapping[str, Any], body: str) -> Any:
+        match question["ask"]:
+            case "names":
+                names.update(_load(program, source, _module("solution"), records))
+                return {name: names[name] for name in question["names"] if name in names}
+            case "entry":
+                return _entry(names, question["name"])
+            case "attribute":
+                return getattr(objects[question["object"]], question["name"])
+        arguments, keywords = load(body, records, objects.__getitem__)
+        result = objects[question["object"]](*arguments, **keywords)
+        return (result, arguments, keywords) if question["mutable"] else (result, (), {})
+
+    while True:
+        question, body = receive(questions)
+        try:
+            text = dump(answer(question, body.decode("utf-8", "surrogatepass")), records, handle)
+            send(answers, {}, text.encode("utf-8", "surrogatepass"))
+        except BaseException as error:  # noqa: BLE001 - the program may raise anything
+            message = [type(error).__name__, _text_of(error)]
+            send(answers, {"raises": message})
+
+
+def run_tests(
+    program: Mapping[str, Any], request: Mapping[str, Any], answers: int, questions: int, report: int
+) -> NoReturn:
+    """Run the tests of a row against a program in another process, report on them, and end."""
+    tests = _Tests(program, _Client(questions, answers))
+    try:
+        tests.run(request)
+    except BaseException as error:  # noqa: BLE001 - also SystemExit, of the row's own tests
+        tests.fail("", error)
+        tests.is_complete = False
+    names = ("count", "passed", "failures", "is_complete", "is_broken")
+    facts = {name: getattr(tests, name) for name in names}
+    send(report, facts)
+    os._exit(0)
+
+
+class _Client:
+    """The program as its tests see it: its names as values, and as proxies of functions and objects."""
+
+    def __init__(self, questions: int, answers: int) -> None:
+        self.questions, self.answers = questions, answers
+        self.records: dict[str, type] = {}
+        self.last: Any = None
+
+    def ask(self, question: Mapping[str, Any], body: str = "") -> Any:
+        """Return the answer to a question; raise what the program raised."""
+        send(self.questions, question, body.encode("utf-8", "surrogatepass"))
+        try:
+            header, text = receive(self.answers)
+        except EOFError:
+            raise ProgramError("the program has ended") from None
+        if "raises" in header:
+            name, message = header["raises"]
+            kind = getattr(builtins, str(name), None)
+            if not (isinstance(kind, type) and issubclass(kind, Exception)) or "Stop" in name:
+                kind = ProgramError  # a StopIteration would end a loop of the test, which then passes
+            try:
+                raise kind(message)
+            except TypeError:  # UnicodeDecodeError takes five arguments
+                raise ProgramError(message) from None
+        return load(text.decode("utf-8", "surrogatepass"), self.records, self.proxy)
+
+    def proxy(self, number: int) -> "_Proxy":
+        """Return an object of the program, which stays there."""
+        return _Proxy(self, number)
+
+    def call(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call an object of the program, and change the arguments as the program did."""
+        flat = [*arguments, *keywords.values()]
+        mutable = any(type(each) in (list, dict, set) or self._is_record(each) for each in flat)
+        body = dump((arguments, keywords), self.records, _number_of)
+        question = {"ask": "call", "object": number, "mutable": mutable}
+        result, later, later_keywords = self.ask(question, body)
+        self.last = result
+        for old, new in zip(flat, [*later, *later_keywords.values()], strict=False):
+            if type(old) is not type(new):
+                continue
+            if isinstance(old, list):
+                old[:] = new
+            elif isinstance(old, (dict, set)):
+                old.clear()
+                old.update(new)
+            elif self._is_record(old):
+                old.__dict__.clear()
+                old.__dict__.update(new.__dict__)
+        return result
+
+    def _is_record(self, value: Any) -> bool:
+        return type(value).__name__ in self.records
+
+
+class ProgramError(RuntimeError):
+    """The program raised an exception of its own class, ended, or returned something else than data."""
+
+
+class _Proxy:
+    """A function, class or object of the program. It can be called, and is equal to nothing.
+
+    A comparison would ask the program whether its own answer is right.
+    """
+
+    def __init__(self, client: _Client, number: int) -> None:
+        self.__dict__.update(_client=client, _number=number)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._client.call(self._number, arguments, keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._client.ask({"ask": "attribute", "object": self._number, "name": name})
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.__getattr__("__getitem__")(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.__getattr__("__setitem__")(key, value)
+
+    def __len__(self) -> Any:
+        return self.__getattr__("__len__")()
+
+    def __eq__(self, other: object) -> Any:
+        raise TypeError("the program returned an object of its own class, which is not compared")
+
+    __ne__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __eq__
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError("the program returned an object of its own class, which is neither true nor false")
+
+
+def _number_of(value: Any) -> int:
+    if type(value) is _Proxy:
+        return int(value._number)
+    raise WireError(f"a test passes a value of type {type(value).__name__}, which is not data")
+
+
+class _Tests:
+    """The statements of a test, one after another; each with an assertion counts."""
+
+    def __init__(self, program: Mapping[str, Any], client: _Client) -> None:
+        self.program, self.client = program, client
+        self.count = self.passed = 0
+        self.failures: list[dict[str, str]] = []
+        self.is_complete, self.is_broken = True, False
+        self.names = _module("tests").__dict__
+
+    def run(self, request: Mapping[str, Any]) -> None:
+        """Run the assertions of a row, then its `check`, then its functions `test_*`."""
+        trees = [(ast.parse(text), text) for text in request["tests"]]
+        entry = self.program.get("entry_point", "")
+        exec(self.program.get("prelude", ""), self.names)
+        self.client.records.update(_classes(self.names))
+        names = _program_names([tree for tree, _ in trees], self.names) | {entry} - {""}
+        solution = self.client.ask({"ask": "names", "names": sorted(names)})
+        sys.modules["solution"] = ModuleType("solution")
+        sys.modules["solution"].__dict__.update(solution)
+        self.names.update(solution)
+        candidate = self.client.ask({"ask": "entry", "name": entry}) if entry else None
+        for tree, text in trees:
+            self.statements(tree.body, text)
+        for tree, text in trees:
+            for each in tree.body:
+                if isinstance(each, ast.FunctionDef) and each.name == "check":
+                    self.names[each.args.args[0].arg] = candidate
+                    self.statements(each.body, text)
+        for name, value in [*self.names.items()]:
+            if name.startswith("test") and isinstance(value, FunctionType):
+                self.one(name, value)
+            elif name.startswith("Test") and isinstance(value, type):
+                for method in [each for each in dir(value) if each.startswith("test")]:
+                    self.one(f"{name}.{method}", lambda c=value, m=method: _call_method(c, m))
+
+    def statements(self, body: list[ast.stmt], text: str) -> None:
+        """Run statements of a module or of `check`."""
+        for statement in body:
+            called = getattr(getattr(statement, "value", None), "func", None)
+            if isinstance(called, ast.Name) and called.id == "check":
+                continue  # its statements are run one after another later
+            code = compile(ast.Module([statement], []), "tests.py", "exec")
+            is_definition = isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+            has_assertion = any(isinstance(each, ast.Assert) for each in ast.walk(statement))
+            if has_assertion and not is_definition:
+                source = ast.get_source_segment(text, statement) or ""
+                self.one(source, lambda c=code: exec(c, self.names))
+                continue
+            try:
+                exec(code, self.names)
+            except ImportError:
+                self.is_broken = True  # a package of the test is missing here
+                raise
+
+    def one(self, source: str, test: Callable[[], Any]) -> None:
+        """Run one test and count it."""
+        self.count += 1
+        self.client.last = None
+        try:
+            test()
+            self.passed += 1
+        except BaseException as error:  # noqa: BLE001 - pytest's failures are no exceptions
+            self.fail(source, error)
+
+    def fail(self, source: str, error: BaseException) -> None:
+        """Report why a test failed."""
+        if len(self.failures) < MAX_FAILURES:
+            got = "" if self.client.last is None else ascii(self.client.last)
+            what = {"test": source, "got": got, "error": f"{type(error).__name__}: {_text_of(error)}"}
+            self.failures.append({key: value[:MAX_TEXT] for key, value in what.items()})
+
+
+def _call_method(kind: type, name: str) -> None:
+    unittest = sys.modules.get("unittest")
+    instance = kind(name) if unittest and issubclass(kind, unittest.TestCase) else kind()
+    getattr(instance, "setUp", lambda: None)()
+    getattr(instance, name)()
+
+
+def _program_names(trees: list[ast.Module], known: Mapping[str, Any]) -> set[str]:
+    """Return the names that a test takes from the program.
+
+    They are what it imports from it, and what it calls and does not define. A built-in function is
+    the program's only if the test calls nothing else, as in `assert sum(10, 15) == 6`: a program
+    could otherwise define the `abs` or the `sorted` that judges its own result.
+    """
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imports = [each for each in nodes if isinstance(each, ast.ImportFrom)]
+    defined = {each.name for each in nodes if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
+    defined |= {each.id for each in nodes if isinstance(each, ast.Name) and _is_stored(each)}
+    defined |= {each.arg for each in nodes if isinstance(each, ast.arg)} | known.keys()
+    for each in nodes:
+        if isinstance(each, (ast.Import, ast.ImportFrom)):
+            defined |= {alias.asname or alias.name.partition(".")[0] for alias in each.names}
+    used = {each.id for each in nodes if isinstance(each, ast.Name)} - defined
+    called = {
+        each.func.id
+        for each in nodes
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+    } - defined
+    own = {name for name in used if not hasattr(builtins, name)}
+    imported = {
+        alias.name for each in imports if each.module == "solution" for alias in each.names
+    }
+    return (own or (set() if imported else called)) | imported
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _load(
+    program: Mapping[str, Any],
+    source: str | CodeType,
+    module: ModuleType,
+    records: dict[str, type] | None = None,
+) -> dict[str, Any]:
+    """Run a program as a module, and return its names; put the classes of the row into `records`."""
+    names = module.__dict__
+    exec(_PRELUDE, names)
+    exec(program.get("prelude", ""), names)
+    if records is not None:
+        records.update(_classes(names))
+    exec(_code(source), names)
+    return names
+
+
+def _classes(names: Mapping[str, Any]) -> dict[str, type]:
+    """Return the classes that the row itself defines, whose instances are data."""
+    own = names["__name__"]
+    return {
+        name: value
+        for name, value in names.items()
+        if isinstance(value, type) and value.__module__ == own
+    }
+
+
+def _entry(names: Mapping[str, Any], name: str) -> Any:
+    """Return the function `f`, or the method in `Solution().f`, also where only `f` is named."""
+    method = _METHOD.fullmatch(name)
+    if not method and name not in names and "Solution" in names:
+        return getattr(names["Solution"](), name)
+    if method and method[1] in names:
+        return getattr(names[method[1]](), method[2])
+    return names[method[2] if method else name]
+
+
+def _module(name: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__["__builtins__"] = builtins
+    sys.modules[name] = module
+    return module
+
+
+def _code(program: str | CodeType) -> CodeType:
+    return compile_program(program) if isinstance(program, str) else program
+
+
+def _status_of(function: Callable[..., Any], *arguments: Any) -> int:
+    """Call a function; return the exit status that the interpreter would have."""
+    try:
+        function(*arguments)
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return (error.code or 0) & 255
+        with suppress(Exception):
+            print(error.code, file=sys.stderr, flush=True)
+        return 1
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        with suppress(BaseException):
+            traceback.print_exc(limit=-5)
+            sys.stderr.flush()
+        return 1
+    return 0
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)[:MAX_TEXT]
+    except Exception:  # noqa: BLE001 - a method of the program's
+        return ""

@@ -1,0 +1,194 @@
+"""What travels between processes: frames, and Python values as JSON text without classes.
+
+A value is a flat table, so that a list of a hundred thousand nodes needs no recursion, and two
+references to one list stay one. Numbers, text and None stand in the table as they are; a reference to
+entry 3 is `[3]`. An instance of a subclass is written as the value of its built-in base: its own
+methods, such as an `__eq__` that is always true, do not travel.
+"""
+
+import json
+import os
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_FRAME = struct.Struct(">II")
+#: Bytes of the header or the body of a frame.
+MAX_FRAME = 1 << 28
+#: Characters of one value.
+MAX_CHARACTERS = 1 << 22
+
+
+def receive(source: Any) -> tuple[dict[str, Any], bytes]:
+    """Read one frame, a JSON object and bytes, from a descriptor or a socket.
+
+    Raises:
+        EOFError: the other side has closed.
+        ValueError: the bytes are no frame.
+    """
+    header_size, body_size = _FRAME.unpack(_read(source, _FRAME.size))
+    if header_size > MAX_FRAME or body_size > MAX_FRAME:
+        raise ValueError("a frame is too long")
+    return json.loads(_read(source, header_size)), _read(source, body_size)
+
+
+def _read(source: Any, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        count = min(size - len(data), 1 << 20)
+        part = os.read(source, count) if isinstance(source, int) else source.recv(count)
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+def send(target: Any, header: Mapping[str, Any], body: bytes = b"") -> None:
+    """Write one frame to a descriptor or a socket."""
+    text = json.dumps(header).encode()
+    data = memoryview(_FRAME.pack(len(text), len(body)) + text + body)
+    if not isinstance(target, int):
+        target.sendall(data)
+        return
+    while data:
+        data = data[os.write(target, data) :]
+
+
+class WireError(ValueError):
+    """A value cannot be written, or a text is not one that `dump` wrote."""
+
+
+def dump(value: Any, records: Mapping[str, type] | None = None, handle: Any = None) -> str:
+    """Return a value as text.
+
+    Args:
+        value: the value.
+        records: classes whose instances travel as their attributes, by name.
+        handle: makes a number of an object of any other class, which then stays where it is.
+
+    Raises:
+        WireError: the value has an object of another class, or is too long.
+    """
+    table: list[Any] = []
+    objects: list[Any] = []
+    numbers: dict[int, int] = {}
+
+    def reference(item: Any) -> Any:
+        kind = type(item)
+        if item is None or kind is bool or kind is str or kind is float:
+            return item
+        if kind is int and -(1 << 60) < item < 1 << 60:
+            return item
+        if id(item) not in numbers:
+            numbers[id(item)] = len(objects)
+            objects.append(item)  # which also keeps its id from being used again
+        return [numbers[id(item)]]
+
+    root = reference(value)
+    position = 0
+    while position < len(objects):
+        if position > MAX_CHARACTERS // 4:
+            raise WireError("the value is too long")
+        table.append(_entry(objects[position], reference, records or {}, handle))
+        position += 1
+    text = json.dumps([root, table], separators=(",", ":"))
+    if len(text) > MAX_CHARACTERS:
+        raise WireError(f"the value has more than {MAX_CHARACTERS:,} characters")
+    return text
+
+
+def _entry(
+    item: Any, reference: Callable[[Any], Any], records: Mapping[str, type], handle: Any
+) -> list[Any]:
+    if type(item).__module__ == "numpy" and hasattr(item, "tolist"):
+        item = item.tolist()
+    name = type(item).__name__
+    if name in records and hasattr(item, "__dict__"):
+        return ["r", name, [[key, reference(each)] for key, each in item.__dict__.items()]]
+    if item is None or isinstance(item, bool):
+        return ["v", item]
+    if isinstance(item, int):
+        return ["x", hex(int.__index__(item))]
+    if isinstance(item, float):
+        return ["v", float.__float__(item)]
+    if isinstance(item, str):
+        return ["v", str.__str__(item)]
+    if isinstance(item, (bytes, bytearray)):
+        return ["b", bytes(item).hex()]
+    if isinstance(item, complex):
+        return ["c", item.real, item.imag]
+    for kind, mark in _SEQUENCES.items():
+        if isinstance(item, kind):
+            return [mark, [reference(each) for each in kind.__iter__(item)]]
+    if isinstance(item, dict):
+        return ["d", [[reference(key), reference(each)] for key, each in dict.items(item)]]
+    if handle is not None:
+        return ["h", handle(item)]
+    raise WireError(f"a value of type {name[:80]} is not data")
+
+
+_SEQUENCES: dict[type, str] = {list: "l", tuple: "t", set: "s", frozenset: "z"}
+
+
+def load(text: str, records: Mapping[str, type] | None = None, proxy: Any = None) -> Any:
+    """Return the value of a text; `proxy` makes an object of the number of a handle.
+
+    Raises:
+        WireError: the text was not written by `dump`.
+    """
+    try:
+        root, table = json.loads(text)
+        return _Loader(table, records or {}, proxy).value(root)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError, AttributeError) as error:
+        raise WireError(f"not a value: {type(error).__name__}") from None
+
+
+class _Loader:
+    def __init__(self, table: list[Any], records: Mapping[str, type], proxy: Any) -> None:
+        self.table, self.records, self.proxy = table, records, proxy
+        self.shells: list[Any] = [self._shell(entry) for entry in table]
+        for entry, shell in zip(table, self.shells, strict=True):
+            self._fill(entry, shell)
+
+    def value(self, item: Any) -> Any:
+        if type(item) is not list:
+            return item
+        (number,) = item
+        entry = self.table[number]
+        if entry[0] in ("t", "z") and self.shells[number] is None:
+            kind = tuple if entry[0] == "t" else frozenset
+            self.shells[number] = kind(map(self.value, entry[1]))
+        return self.shells[number]
+
+    def _shell(self, entry: list[Any]) -> Any:
+        """Return the value of an entry, empty if others belong into it; None for a later tuple."""
+        match entry:
+            case ["v", value]:
+                return value
+            case ["x", str(text)]:
+                return int(text, 16)
+            case ["b", str(text)]:
+                return bytes.fromhex(text)
+            case ["c", float(real), float(imaginary)]:
+                return complex(real, imaginary)
+            case ["h", int(number)] if self.proxy is not None:
+                return self.proxy(number)
+            case ["r", name, list()]:
+                kind = self.records[name]
+                return kind.__new__(kind)
+            case [("l" | "d" | "s") as mark, list()]:
+                return {"l": list, "d": dict, "s": set}[mark]()
+            case [("t" | "z"), list()]:
+                return None
+        raise WireError("not a value: unknown entry")
+
+    def _fill(self, entry: list[Any], shell: Any) -> None:
+        match entry[0]:
+            case "l":
+                shell.extend(map(self.value, entry[1]))
+            case "s":
+                shell.update(map(self.value, entry[1]))
+            case "d":
+                shell.update((self.value(key), self.value(each)) for key, each in entry[1])
+            case "r":
+                shell.__dict__.update((key, self.value(each)) for key, each in entry[2])

@@ -1,0 +1,183 @@
+"""The local sandbox: the grader's side of `inside.server`.
+
+Each process has one server, started when it is first needed, and again if it ends. A program has a
+connection of its own, so that any number of threads can grade at once.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from shutil import which
+from tempfile import gettempdir
+from typing import Any
+
+from rewardkit.programs.inside.wire import receive, send
+
+#: Seconds for the server to start, on a busy machine.
+START_SECONDS = 60.0
+
+_INSIDE = Path(__file__).parent / "inside"
+_MAIN = (
+    "import sys; sys.path.insert(0, sys.argv[2]); import server; del sys.path[0]; "
+    "server.start(sys.orig_argv)"
+)
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",  # the same program gets the same verdict
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+class SandboxError(RuntimeError):
+    """The sandbox did not run a program: the machine is at fault, not the program."""
+
+
+class Sandbox:
+    """A server of this process.
+
+    Attributes:
+        level: how programs are confined: names joined by `+`, such as `seccomp+landlock`; `unsafe` if
+            system calls are not filtered.
+        failure: why this machine cannot confine programs; "" if it can.
+    """
+
+    def __init__(self, *, landlock: bool = True, bubblewrap: bool = True) -> None:
+        self._lock, self.failure = threading.Lock(), ""
+        command = which("bwrap") if bubblewrap else None
+        try:
+            hello = self._start(_bubblewrap(command) if command else [], landlock)
+        except SandboxError:
+            if not command:
+                raise
+            command, hello = None, self._start([], landlock)
+        names = ["seccomp"] * hello["seccomp"] + ["landlock"] * bool(hello["landlock"])
+        self.level = "+".join(names + ["bubblewrap"] * bool(command)) if names else "unsafe"
+        self.failure = hello["failure"]
+        if not hello["seccomp"]:
+            self.failure = self.failure or "this kernel or processor has no filter of system calls"
+
+    def _start(self, prefix: list[str], landlock: bool) -> Mapping[str, Any]:
+        packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
+        settings = {
+            "folder": gettempdir(),
+            "landlock": landlock,
+            "packages": packages,
+            "readable": [sys.base_prefix, sys.prefix, *packages],
+        }
+        with ExitStack() as stack:
+            self._socket, theirs = map(stack.enter_context, socket.socketpair())
+            python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [*prefix, *python, str(theirs.fileno()), str(_INSIDE)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=None if os.environ.get("REWARDKIT_DEBUG") == "1" else subprocess.DEVNULL,
+                env=_ENVIRONMENT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+            theirs.close()
+            self._socket.settimeout(START_SECONDS)
+            try:
+                send(self._socket, settings)
+                hello, _ = receive(self._socket)
+            except (OSError, EOFError, ValueError) as error:
+                self._process.kill()
+                self._process.wait()
+                raise SandboxError(f"the sandbox does not start: {error!r}") from None
+            stack.pop_all()
+        return hello
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the server can take a program."""
+        return self._process.poll() is None
+
+    @contextmanager
+    def program(self, source: str, facts: Mapping[str, Any]) -> Iterator["Run"]:
+        """Yield the runs of a program; end them with the block."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, self._lock, _sandbox_errors():
+                socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
+            run = Run(ours)
+            with _sandbox_errors():
+                send(ours, facts, source.encode("utf-8", "surrogatepass"))
+            yield run
+
+    def close(self) -> None:
+        """End the server and all programs."""
+        self._socket.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        self._process.kill()
+        self._process.wait()
+
+
+class Run:
+    """The connection to the job of one program."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def test(self, request: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        """Run one test. Return its report (`inside.server.Watch.finish`), and what it wrote.
+
+        Raises:
+            SandboxError: the sandbox failed.
+        """
+        # The job ends each test by its own clock; this one only notices a job that hangs.
+        self._connection.settimeout(60 + 20 * (request["cpu_seconds"] + request["idle_seconds"]))
+        with _sandbox_errors():
+            send(self._connection, request, body)
+            report, output = receive(self._connection)
+        if report["status"] == "sandbox":
+            raise SandboxError(f"the program was not confined or was ended: {report['stderr'][-200:]}")
+        return report, output
+
+
+@contextmanager
+def _sandbox_errors() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, ValueError) as error:
+        raise SandboxError(f"the sandbox failed: {error!r}") from None
+
+
+def _bubblewrap(command: str) -> list[str]:
+    """Return the command that gives the server its own view of files, processes and the network."""
+    return [
+        *(command, "--unshare-user-try", "--unshare-pid", "--unshare-net", "--unshare-ipc"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", gettempdir()),
+    ]
+
+
+_lock = threading.Lock()
+
+
+def local_sandbox() -> Sandbox:
+    """Return the sandbox of this process; a fork gets its own.
+
+    Raises:
+        SandboxError: it does not start.
+    """
+    with _lock:
+        sandbox = _sandbox_of(os.getpid())
+        if not sandbox.is_alive:
+            _sandbox_of.cache_clear()
+            sandbox = _sandbox_of(os.getpid())
+        return sandbox
+
+
+@lru_cache(maxsize=1)
+def _sandbox_of(_pid: int) -> Sandbox:
+    return Sandbox()
