@@ -7,6 +7,7 @@ sends is only data for the grader or for the test, which run elsewhere.
 import ast
 import atexit
 import builtins
+import json
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from wire import WireError, dump, load, receive, send  # type: ignore[import-not-found]
+from wire import WireError, dump, load, receive, send, write  # type: ignore[import-not-found]
 
 #: Characters of a failing test that are reported.
 MAX_TEXT = 1_000
@@ -66,9 +67,7 @@ def call(program: Mapping[str, Any], source: str | CodeType, text: str, report: 
         arguments, keywords = load(text)
         names = _load(program, source, _module("solution"))
         value = dump(_entry(names, program["entry_point"])(*arguments, **keywords))
-        data = memoryview(value.encode("utf-8", "surrogatepass"))
-        while data:
-            data = data[os.write(report, data) :]
+        write(report, value.encode("utf-8", "surrogatepass"))
 
     os._exit(_status_of(result))
 
@@ -118,7 +117,7 @@ def run_tests(
         tests.is_complete = False
     names = ("count", "passed", "failures", "is_complete", "is_broken")
     facts = {name: getattr(tests, name) for name in names}
-    send(report, facts)
+    write(report, json.dumps(facts).encode())
     os._exit(0)
 
 

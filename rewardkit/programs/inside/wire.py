@@ -46,12 +46,18 @@ def _read(source: Any, size: int) -> bytes:
 def send(target: Any, header: Mapping[str, Any], body: bytes = b"") -> None:
     """Write one frame to a descriptor or a socket."""
     text = json.dumps(header).encode()
-    data = memoryview(_FRAME.pack(len(text), len(body)) + text + body)
-    if not isinstance(target, int):
+    data = _FRAME.pack(len(text), len(body)) + text + body
+    if isinstance(target, int):
+        write(target, data)
+    else:
         target.sendall(data)
-        return
-    while data:
-        data = data[os.write(target, data) :]
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write all bytes to a descriptor."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 class WireError(ValueError):

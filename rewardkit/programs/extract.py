@@ -1,0 +1,63 @@
+"""The program in a response.
+
+| the response has | the program is |
+|---|---|
+| `<answer>...</answer>` | in the last one, by the rules below |
+| fenced blocks that name the language | the last of them; of several, the last that defines the function asked for |
+| fenced blocks without a language | the last of them, by the same rule |
+| a fence that is never closed | what follows it |
+| no fence | the whole text |
+
+A thought (`<think>...</think>`) is left out first. Nothing is compiled here: text that is not a program
+fails when it runs.
+"""
+
+import re
+
+from rewardkit.answers.extract import texts_between, text_after_thought
+
+#: Characters of a program.
+MAX_CHARACTERS = 200_000
+
+#: The names that a fence has for a language; the first is SandboxFusion's own.
+LANGUAGES = {
+    "python": ("python", "py", "python3"),
+    "cpp": ("cpp", "c++", "cc", "cxx"),
+    "java": ("java",),
+    "go": ("go", "golang"),
+    "nodejs": ("javascript", "js", "nodejs", "node"),
+}
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
+
+
+def program_of(response: str, language: str = "python", entry_point: str = "") -> str:
+    """Return the program in a response; "" if there is none."""
+    text = text_after_thought(response)
+    if (answers := texts_between(text, "<answer>", "</answer>")) and answers[-1].strip():
+        text = answers[-1]
+    blocks = _blocks(text)
+    if not blocks:
+        return text.strip("\n") if text.strip() and len(text) <= MAX_CHARACTERS else ""
+    names = LANGUAGES.get(language, (language,))
+    labelled = [block for name, block in blocks if name in names]
+    candidates = labelled or [block for name, block in blocks if not name]
+    name = entry_point.rpartition(".")[2]
+    if name and len(candidates) > 1:
+        defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b", re.MULTILINE)
+        candidates = [each for each in candidates if defines.search(each)] or candidates
+    return candidates[-1] if candidates and len(candidates[-1]) <= MAX_CHARACTERS else ""
+
+
+def _blocks(text: str) -> list[tuple[str, str]]:
+    """Return the language and the content of each fenced block."""
+    blocks, fence, language, start = [], "", "", 0
+    for match in _FENCE.finditer(text):
+        mark, label = match[1], match[2].lower()
+        if not fence:
+            fence, language, start = mark, label.strip("{}.").partition("{")[0], match.end() + 1
+        elif mark[0] == fence[0] and len(mark) >= len(fence) and not label:
+            blocks.append((language, text[start : match.start()]))
+            fence = ""
+    if fence:
+        blocks.append((language, text[start:]))
+    return [(name, block) for name, block in blocks if block.strip()]

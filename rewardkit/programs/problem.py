@@ -1,0 +1,159 @@
+"""The tests of a row, as its ground truth has them.
+
+The ground truth is a JSON object in one of three shapes, or `{"zlib": "..."}`, which is the text of one
+of them, compressed and in base64:
+
+| shape | from | a test is |
+|---|---|---|
+| `{"inputs": [...], "outputs": [...]}` | Eurus-2, verl's `prime_code` | standard input and output |
+| the same with `"fn_name"` | | arguments and a result; text is one JSON value a line |
+| `{"assert_case": [...]}` | verl's SandboxFusion client, MBPP | a Python assertion |
+| `{"test": "...", "entry_point": "f"}` | HumanEval, LeetCodeDataset, KodCode | `check(candidate)` or `test_*` |
+
+Other keys, all optional: `prelude` (code that both the program and its tests get, such as imports and
+`class ListNode`), `prompt` (code that goes before a program that does not define the entry point),
+`checker` (a Python program that judges an output, see `grade`), `language`, `time_limit` in seconds and
+`memory_limit` in MB.
+"""
+
+import json
+import zlib
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: Characters of the tests of one row, after decompression.
+MAX_CHARACTERS = 1 << 26
+#: Characters of a ground truth.
+MAX_GROUND_TRUTH = 20_000_000
+
+
+class ProblemError(ValueError):
+    """A ground truth is not a problem; the message says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A program's task.
+
+    Attributes:
+        kind: `run` for standard input and output, `call` for arguments and a result, `tests` for
+            tests that are code.
+        tests: `(input, output)` of each test: text for `run`; `(arguments, keywords)` and a value for
+            `call`; the text of assertions or of a file of tests for `tests`, without an output.
+        entry_point: the function `f`, or the method `Solution().f`; "" where there is none.
+        settings: `prelude`, `prompt`, `checker`, `language`, `time_limit` and `memory_limit`.
+    """
+
+    kind: str
+    tests: tuple[tuple[Any, Any], ...]
+    entry_point: str
+    settings: Mapping[str, Any]
+
+
+_SETTINGS = {"prelude": str, "prompt": str, "checker": str, "language": str}
+_LIMITS = ("time_limit", "memory_limit")
+
+
+def read_problem(ground_truth: str) -> Problem:
+    """Return the problem of a ground truth.
+
+    Raises:
+        ProblemError: it has no tests, or tests that nothing can pass.
+    """
+    value = _read(ground_truth)
+    settings: dict[str, Any] = {}
+    for key, kind in _SETTINGS.items():
+        settings[key] = value.get(key) or ""
+        if not isinstance(settings[key], kind):
+            raise ProblemError(f"its {key} is not text")
+    for key in _LIMITS:
+        settings[key] = value.get(key) or 0
+        if isinstance(settings[key], bool) or not isinstance(settings[key], (int, float)):
+            raise ProblemError(f"its {key} is not a number")
+    if "assert_case" in value:
+        texts = _texts(value["assert_case"], "assert_case")
+        setup = [value["test_setup_code"]] if value.get("test_setup_code") else []
+        settings["prelude"] = "\n".join([settings["prelude"], *_texts(setup, "test_setup_code")])
+        entry = value.get("entry_point") or value.get("fn_name") or ""
+        return Problem("tests", tuple((text, None) for text in texts), str(entry), settings)
+    if "test" in value:
+        texts = _texts([value["test"]], "test")
+        entry = str(value.get("entry_point") or "")
+        return Problem("tests", tuple((text, None) for text in texts), entry, settings)
+    inputs, outputs = value.get("inputs"), value.get("outputs")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise ProblemError("it has neither inputs and outputs nor assert_case nor test")
+    if not inputs or len(inputs) != len(outputs):
+        raise ProblemError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
+    if any(output is None for output in outputs):
+        raise ProblemError("an output is null")
+    if name := value.get("fn_name"):
+        pairs = tuple((_arguments(i), _json(o)) for i, o in zip(inputs, outputs, strict=True))
+        return Problem("call", pairs, str(name), settings)
+    pairs = tuple((_lines(i), _lines(o)) for i, o in zip(inputs, outputs, strict=True))
+    return Problem("run", pairs, "", settings)
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    if len(text) > MAX_GROUND_TRUTH:
+        raise ProblemError(f"it has more than {MAX_GROUND_TRUTH:,} characters")
+    value = _object(text)
+    if isinstance(data := value.get("zlib"), str):
+        reader = zlib.decompressobj()
+        try:
+            content = reader.decompress(b64decode(data, validate=True), MAX_CHARACTERS)
+            if not reader.eof:
+                raise ProblemError(f"its tests have more than {MAX_CHARACTERS:,} characters")
+            return _object(content.decode())
+        except (zlib.error, Base64Error, UnicodeDecodeError):
+            raise ProblemError("its zlib is not compressed text in base64") from None
+    return value
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ProblemError("it is not JSON") from None
+    if not isinstance(value, dict):
+        raise ProblemError("it is not a JSON object")
+    return value
+
+
+def _texts(value: Any, key: str) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise ProblemError(f"its {key} is not a list of texts")
+    return value
+
+
+def _lines(value: Any) -> str:
+    """Return standard input or output as text; TACO writes some as a list of lines."""
+    if isinstance(value, list):
+        return "\n".join(map(str, value)) + "\n"
+    if not isinstance(value, (str, int, float)):
+        raise ProblemError("an input or output is neither text nor a list of lines")
+    return str(value)
+
+
+def _arguments(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return positional and keyword arguments."""
+    if isinstance(value, str):
+        return [_json(line) for line in value.split("\n")], {}
+    if isinstance(value, dict):
+        return (), value
+    if not isinstance(value, list):
+        raise ProblemError("the arguments of a call are neither a list nor text")
+    return value, {}
+
+
+def _json(value: Any) -> Any:
+    """Return the value of JSON text; a text that is not JSON, and any other value, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

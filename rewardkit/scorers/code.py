@@ -1,0 +1,167 @@
+r"""Programs in Python, run against the tests of the row in a sandbox.
+
+verl loads this file directly: `rewardkit path code --verl` prints the override. The ground truth is JSON
+text in the shapes of Eurus-2, verl's own sandbox client, HumanEval and LeetCodeDataset, which
+`rewardkit.programs.problem` lists; `rewardkit.programs.extract` says which part of a response is the
+program, and `rewardkit.programs.compare` when an output is right.
+
+| reward | pays |
+|---|---|
+| `all` (default) | 1.0 for a program that passes every test, which ends at the first failure |
+| `fraction` | the share of the tests that it passes |
+
+No program can be paid for anything but its outputs: the expected ones stay in this process, and tests
+that are code run in another process than the program. Each test is a process of its own, without
+network, other processes or files but its own folder, and with limits of processor time, memory,
+threads, files and output. `docs/code-rewards.md` says what confines it on which kernel. Without seccomp
+no program is run, unless `unsafe=true`.
+
+A sandbox that fails is no wrong answer: it is tried again, and then the sample has `error` 1.0. verl
+gets these numbers for every sample, beside those of every scorer: `tests_passed`, `tests_run` and
+`sandbox_level` (0 unsafe, 1 seccomp, 2 with Landlock, 3 with bubblewrap too).
+"""
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Annotated, Any, Literal
+
+from rewardkit.errors import call_catching
+from rewardkit.programs.extract import program_of
+from rewardkit.programs.grade import Grade, Grading, grade_locally
+from rewardkit.programs.problem import ProblemError, read_problem
+from rewardkit.scorers.base import (
+    RECORD,
+    Score,
+    ScorerSpec,
+    Status,
+    as_text,
+    failed_verl_score,
+    log_bad_gold,
+    log_once,
+    options_for,
+    record_result,
+    to_verl,
+)
+from rewardkit.scorers.gold import unwrap_gold
+from rewardkit.scorers.options import Range
+
+
+def score(
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    reward: Literal["all", "fraction"] = "all",
+    tests: Annotated[int, Range(0)] = 0,
+    seconds: Annotated[float, Range(0.1, 3600)] = 6.0,
+    total_seconds: Annotated[float, Range(0.1, 36_000)] = 60.0,
+    memory_mb: Annotated[int, Range(32, 1 << 20)] = 1024,
+    unsafe: bool = False,
+) -> Score:
+    """Run the program in a response.
+
+    Args:
+        response: the model's text.
+        ground_truth: the tests as JSON text.
+        extra_info: not read.
+        reward: what is paid; see above.
+        tests: maximum number of tests per program, drawn by the row; 0 for all. Tests that are code
+            are all run.
+        seconds: processor time per test; a row's own `time_limit` counts if it is longer. Tests that are
+            code have twice as much in all.
+        total_seconds: processor time per program.
+        memory_mb: memory per test; a row's own `memory_limit` counts if it is larger.
+        unsafe: run programs also where system calls cannot be filtered.
+
+    Returns:
+        The reward; `pred` has the program.
+
+    Raises:
+        SandboxError: the sandbox failed.
+    """
+    return grade(response, ground_truth, **_options(locals()))[0]
+
+
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in _DEFAULTS}
+
+
+def grade(response: str, ground_truth: str, **options: Any) -> tuple[Score, Grade]:
+    """Return the score of a response, and what became of its program.
+
+    Raises:
+        SandboxError: the sandbox failed.
+    """
+    options = {**_DEFAULTS, **options}
+    fraction = options.pop("reward") == "fraction"
+    nothing = Grade(passed=0, run=0, total=0)
+    try:
+        problem = read_problem(ground_truth)
+    except ProblemError:
+        return Score.wrong("", Status.BAD_GROUND_TRUTH), nothing
+    program = program_of(response, problem.settings["language"] or "python", problem.entry_point)
+    if not program:
+        return Score.wrong("", Status.NO_ANSWER), nothing
+    result = grade_locally(problem, program, Grading(fraction=fraction, **options))
+    if result.is_right:
+        return Score.right(program), result
+    value = result.passed / result.total if fraction else 0.0
+    return Score.wrong(program, Status.TIMEOUT if result.timeout else Status.WRONG, value), result
+
+
+_DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
+
+
+def explain_gold(ground_truth: str) -> str:
+    """Return why a ground truth cannot be scored; "" if it can."""
+    try:
+        read_problem(ground_truth)
+    except ProblemError as error:
+        return str(error)
+    return ""
+
+
+def blank_metrics(_options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a sample whose program is not run."""
+    return dict.fromkeys(("tests_passed", "tests_run", "sandbox_level"), 0.0)
+
+
+def compute_score(
+    data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
+) -> dict[str, float | str]:
+    """Score a sample for verl and return the dictionary that verl logs. Never raises."""
+    start, folder = perf_counter(), kwargs.pop(RECORD, None)
+    outcome = call_catching(_graded, solution_str, ground_truth, kwargs)
+    if isinstance(outcome, Exception):
+        result, metrics = failed_verl_score(data_source, outcome), blank_metrics({})
+    else:
+        result, grading = outcome
+        level = grading.level.count("+") + (grading.level not in ("", "unsafe"))
+        if grading.level:
+            log_once(("code", grading.level), f"scorer 'code': programs run with {grading.level}.")
+        metrics = {
+            "tests_passed": float(grading.passed),
+            "tests_run": float(grading.run),
+            "sandbox_level": float(level),
+        }
+    if result.status is Status.BAD_GROUND_TRUTH:
+        log_bad_gold(score, data_source, ground_truth)
+    fields = {**to_verl(result), **metrics}
+    sample = (data_source, solution_str, ground_truth, extra_info)
+    record_result(folder, fields, sample, perf_counter() - start)
+    return fields
+
+
+def _graded(
+    solution_str: Any, ground_truth: Any, kwargs: Mapping[str, Any]
+) -> tuple[Score, Grade]:
+    return grade(as_text(solution_str), unwrap_gold(ground_truth), **options_for(score, kwargs))
+
+
+SPEC = ScorerSpec(
+    score,
+    __doc__,
+    explain_gold=explain_gold,
+    blank_metrics=blank_metrics,
+    verl_function=compute_score,
+)
