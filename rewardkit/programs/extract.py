@@ -14,7 +14,7 @@ fails when it runs.
 
 import re
 
-from rewardkit.answers.extract import texts_between, text_after_thought
+from rewardkit.answers.extract import text_after_thought, texts_between
 
 #: Characters of a program.
 MAX_CHARACTERS = 200_000

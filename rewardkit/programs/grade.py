@@ -225,7 +225,7 @@ def _check(
 
 def _grade_tests(run: Run, problem: Problem, grading: Grading, level: str) -> Grade:
     limits = _limits(problem, grading, grading.total_seconds)
-    limits["cpu_seconds"] = min(grading.total_seconds, 2 * limits["cpu_seconds"])
+    limits["cpu_seconds"] = min(grading.total_seconds, 4 * limits["cpu_seconds"])
     request = {**limits, "kind": "tests", "tests": [text for text, _ in problem.tests]}
     report, output = run.test(request, b"")
     facts: dict[str, Any] = {"failures": [], "count": 0, "passed": 0, "is_complete": False}
@@ -233,10 +233,14 @@ def _grade_tests(run: Run, problem: Problem, grading: Grading, level: str) -> Gr
     if not reason:
         facts = json.loads(output)  # of the process that ran the tests, not of the program
         if facts["is_broken"]:
-            raise SandboxError(f"the tests of the row cannot run here: {facts['failures'][-1]['error']}")
+            raise SandboxError(
+                f"the tests of the row cannot run here: {facts['failures'][-1]['error']}"
+            )
     failure: Mapping[str, str] = {}
     if facts["failures"] or reason:
-        first = facts["failures"][0] if facts["failures"] else {"test": "", "got": "", "error": reason}
+        first = (
+            facts["failures"][0] if facts["failures"] else {"test": "", "got": "", "error": reason}
+        )
         failure = describe(report, first["test"], "", first["got"], first["error"])
     total = facts["count"] + (not facts["is_complete"])
     return Grade(

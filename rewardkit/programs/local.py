@@ -141,7 +141,9 @@ class Run:
             send(self._connection, request, body)
             report, output = receive(self._connection)
         if report["status"] == "sandbox":
-            raise SandboxError(f"the program was not confined or was ended: {report['stderr'][-200:]}")
+            raise SandboxError(
+                f"the program was not confined or was ended: {report['stderr'][-200:]}"
+            )
         return report, output
 
 

@@ -53,10 +53,6 @@ class Problem:
     settings: Mapping[str, Any]
 
 
-_SETTINGS = {"prelude": str, "prompt": str, "checker": str, "language": str}
-_LIMITS = ("time_limit", "memory_limit")
-
-
 def read_problem(ground_truth: str) -> Problem:
     """Return the problem of a ground truth.
 
@@ -64,24 +60,11 @@ def read_problem(ground_truth: str) -> Problem:
         ProblemError: it has no tests, or tests that nothing can pass.
     """
     value = _read(ground_truth)
-    settings: dict[str, Any] = {}
-    for key, kind in _SETTINGS.items():
-        settings[key] = value.get(key) or ""
-        if not isinstance(settings[key], kind):
-            raise ProblemError(f"its {key} is not text")
-    for key in _LIMITS:
-        settings[key] = value.get(key) or 0
-        if isinstance(settings[key], bool) or not isinstance(settings[key], (int, float)):
-            raise ProblemError(f"its {key} is not a number")
-    if "assert_case" in value:
-        texts = _texts(value["assert_case"], "assert_case")
-        setup = [value["test_setup_code"]] if value.get("test_setup_code") else []
-        settings["prelude"] = "\n".join([settings["prelude"], *_texts(setup, "test_setup_code")])
-        entry = value.get("entry_point") or value.get("fn_name") or ""
-        return Problem("tests", tuple((text, None) for text in texts), str(entry), settings)
-    if "test" in value:
-        texts = _texts([value["test"]], "test")
-        entry = str(value.get("entry_point") or "")
+    settings = _settings(value)
+    entry = str(value.get("entry_point") or value.get("fn_name") or "")
+    if "assert_case" in value or "test" in value:
+        key = "assert_case" if "assert_case" in value else "test"
+        texts = _texts(value[key] if key == "assert_case" else [value[key]], key)
         return Problem("tests", tuple((text, None) for text in texts), entry, settings)
     inputs, outputs = value.get("inputs"), value.get("outputs")
     if not isinstance(inputs, list) or not isinstance(outputs, list):
@@ -90,11 +73,23 @@ def read_problem(ground_truth: str) -> Problem:
         raise ProblemError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
     if any(output is None for output in outputs):
         raise ProblemError("an output is null")
-    if name := value.get("fn_name"):
-        pairs = tuple((_arguments(i), _json(o)) for i, o in zip(inputs, outputs, strict=True))
-        return Problem("call", pairs, str(name), settings)
-    pairs = tuple((_lines(i), _lines(o)) for i, o in zip(inputs, outputs, strict=True))
-    return Problem("run", pairs, "", settings)
+    is_call = bool(value.get("fn_name"))
+    read_input, read_output = (_arguments, _json) if is_call else (_lines, _lines)
+    pairs = [(read_input(i), read_output(o)) for i, o in zip(inputs, outputs, strict=True)]
+    return Problem("call" if is_call else "run", tuple(pairs), entry if is_call else "", settings)
+
+
+def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for key in ("prelude", "prompt", "checker", "language"):
+        settings[key] = value.get(key) or ""
+        if not isinstance(settings[key], str):
+            raise ProblemError(f"its {key} is not text")
+    for key in ("time_limit", "memory_limit"):
+        settings[key] = value.get(key) or 0
+        if isinstance(settings[key], bool) or not isinstance(settings[key], (int, float)):
+            raise ProblemError(f"its {key} is not a number")
+    return settings
 
 
 def _read(text: str) -> Mapping[str, Any]:

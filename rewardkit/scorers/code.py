@@ -16,7 +16,7 @@ network, other processes or files but its own folder, and with limits of process
 threads, files and output. `docs/code-rewards.md` says what confines it on which kernel. Without seccomp
 no program is run, unless `unsafe=true`.
 
-A sandbox that fails is no wrong answer: it is tried again, and then the sample has `error` 1.0. verl
+A sandbox that fails does not count as a wrong answer: it is tried again, and then the sample has `error` 1.0. verl
 gets these numbers for every sample, beside those of every scorer: `tests_passed`, `tests_run` and
 `sandbox_level` (0 unsafe, 1 seccomp, 2 with Landlock, 3 with bubblewrap too).
 """
@@ -68,7 +68,7 @@ def score(
         tests: maximum number of tests per program, drawn by the row; 0 for all. Tests that are code
             are all run.
         seconds: processor time per test; a row's own `time_limit` counts if it is longer. Tests that are
-            code have twice as much in all.
+            code have four times as much in all.
         total_seconds: processor time per program.
         memory_mb: memory per test; a row's own `memory_limit` counts if it is larger.
         unsafe: run programs also where system calls cannot be filtered.
@@ -152,9 +152,7 @@ def compute_score(
     return fields
 
 
-def _graded(
-    solution_str: Any, ground_truth: Any, kwargs: Mapping[str, Any]
-) -> tuple[Score, Grade]:
+def _graded(solution_str: Any, ground_truth: Any, kwargs: Mapping[str, Any]) -> tuple[Score, Grade]:
     return grade(as_text(solution_str), unwrap_gold(ground_truth), **options_for(score, kwargs))
 
 

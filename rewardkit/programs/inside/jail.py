@@ -17,6 +17,7 @@ import platform
 import resource
 import struct
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 #: Names of allowed system calls with their numbers on x86-64 and aarch64, from the kernel's
@@ -66,7 +67,9 @@ _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000 | errno.ENOSYS
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT, _CAPSET = 444, 445, 446, (126, 91)
 _READ = 1 << 2 | 1 << 3  # read a file, read a folder
 _READ_FILE_ONLY = 1 << 2
-_WRITE = _READ | 1 << 1 | 1 << 5 | 1 << 8 | 1 << 13 | 1 << 14  # write, remove, make, refer, truncate
+_WRITE = (
+    _READ | 1 << 1 | 1 << 5 | 1 << 8 | 1 << 13 | 1 << 14
+)  # write, remove, make, refer, truncate
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _column, _audit_arch = _ARCHITECTURES.get(platform.machine(), (-1, 0))
@@ -78,13 +81,13 @@ class JailError(OSError):
 
 def has_seccomp() -> bool:
     """Whether this machine has a filter for system calls: a known processor and a kernel with seccomp."""
-    return _column >= 0 and _libc.prctl(21, 0, 0, 0, 0) >= 0
+    return _column >= 0 and int(_libc.prctl(21, 0, 0, 0, 0)) >= 0
 
 
 def landlock_version() -> int:
     """The version of Landlock's interface; 0 if the kernel or the container has none."""
     no_attributes, size, ask_version = None, ctypes.c_size_t(0), ctypes.c_uint32(1)
-    return max(0, _libc.syscall(_LANDLOCK_CREATE, no_attributes, size, ask_version))
+    return max(0, int(_libc.syscall(_LANDLOCK_CREATE, no_attributes, size, ask_version)))
 
 
 def landlock_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
@@ -106,7 +109,7 @@ def landlock_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
         except OSError:
             continue  # a folder that this distribution does not have
         allowed = access & handled
-        if not os.path.isdir(path):
+        if not Path(path).is_dir():
             allowed &= 1 << 1 | _READ_FILE_ONLY | 1 << 14
         rule = ctypes.create_string_buffer(struct.pack("=Qi", allowed, descriptor), 12)
         _require(_libc.syscall(_LANDLOCK_ADD, rules, ctypes.c_int(1), rule, ctypes.c_uint32(0)))
@@ -155,7 +158,12 @@ def confine_job(can_write: bool) -> None:
     """
     header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0), 8)
     _require(_libc.syscall(_CAPSET[_column], header, ctypes.create_string_buffer(24)))
-    lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, _audit_arch), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
+    lines = [
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 1, 0, _audit_arch),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, 0),
+    ]
     writing = (_WRITING_CALLS,) if can_write else ()
     for number in _numbers(_CALLS, _JOB_CALLS, _CLONE, *writing):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
@@ -168,7 +176,9 @@ def confine_job(can_write: bool) -> None:
         body += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FAIL)]
         lines += [(_EQUAL, 0, len(body), number), *body]
     for call, argument in (("open 2 -", 1), ("openat 257 56", 2)):
-        lines += _check(call, argument, _ANY_BIT, [] if can_write else [_OPEN_TO_WRITE], match=False)
+        lines += _check(
+            call, argument, _ANY_BIT, [] if can_write else [_OPEN_TO_WRITE], match=False
+        )
     _install([*lines, (_RETURN, 0, 0, _FAIL)])
 
 
@@ -221,7 +231,11 @@ def _check(
 
 _RUNNER_LINES = [
     (_LOAD, 0, 0, 0),
-    *(line for call in _numbers(_JOB_CALLS) for line in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _FAIL))),
+    *(
+        line
+        for call in _numbers(_JOB_CALLS)
+        for line in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _FAIL))
+    ),
     *_check(_CLONE, 0, _ANY_BIT, [_CLONE_THREAD]),
     (_RETURN, 0, 0, _ALLOW),
 ]
@@ -231,4 +245,4 @@ def _require(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise JailError(number, os.strerror(number))
-    return result
+    return int(result)

@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -26,10 +27,13 @@ MAX_TEXT = 1_000
 MAX_FAILURES = 3
 
 #: What LeetCode and the graders of LiveCodeBench and PRIME give a solution that is called.
-_PRELUDE = "\n".join(
-    f"from {name} import *"
-    for name in "typing collections itertools functools heapq bisect string operator math".split()
-) + "\nimport collections, itertools, functools, heapq, bisect, string, math, random, re, sys, copy\n"
+_PRELUDE = (
+    "\n".join(
+        f"from {name} import *"
+        for name in "typing collections itertools functools heapq bisect string operator math".split()
+    )
+    + "\nimport collections, itertools, functools, heapq, bisect, string, math, random, re, sys, copy\n"
+)
 
 _METHOD = re.compile(r"(\w+)\(\)\.(\w+)")
 
@@ -52,7 +56,7 @@ def run(program: str | CodeType, request: Mapping[str, Any], report: int) -> NoR
 def _end(main: ModuleType) -> None:
     """Do what the interpreter does at its end, without freeing all modules."""
     with suppress(AttributeError):
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     main.__dict__.clear()
     for stream in (sys.stdout, sys.__stdout__, sys.stderr):
@@ -72,8 +76,11 @@ def call(program: Mapping[str, Any], source: str | CodeType, text: str, report: 
     os._exit(_status_of(result))
 
 
-def serve(program: Mapping[str, Any], source: str, questions: int, answers: int) -> NoReturn:
+def serve(
+    program: Mapping[str, Any], source: str, questions: int, answers: int, report: int
+) -> NoReturn:
     """Answer the questions of a test: names of the program, their attributes, and calls."""
+    os.close(report)  # only the test may report
     objects: list[Any] = []
     names: dict[str, Any] = {}
     records: dict[str, type] = {}
@@ -106,7 +113,11 @@ def serve(program: Mapping[str, Any], source: str, questions: int, answers: int)
 
 
 def run_tests(
-    program: Mapping[str, Any], request: Mapping[str, Any], answers: int, questions: int, report: int
+    program: Mapping[str, Any],
+    request: Mapping[str, Any],
+    answers: int,
+    questions: int,
+    report: int,
 ) -> NoReturn:
     """Run the tests of a row against a program in another process, report on them, and end."""
     tests = _Tests(program, _Client(questions, answers))
@@ -140,7 +151,9 @@ class _Client:
             name, message = header["raises"]
             kind = getattr(builtins, str(name), None)
             if not (isinstance(kind, type) and issubclass(kind, Exception)) or "Stop" in name:
-                kind = ProgramError  # a StopIteration would end a loop of the test, which then passes
+                kind = (
+                    ProgramError  # a StopIteration would end a loop of the test, which then passes
+                )
             try:
                 raise kind(message)
             except TypeError:  # UnicodeDecodeError takes five arguments
@@ -211,7 +224,9 @@ class _Proxy:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        raise TypeError("the program returned an object of its own class, which is neither true nor false")
+        raise TypeError(
+            "the program returned an object of its own class, which is neither true nor false"
+        )
 
 
 def _number_of(value: Any) -> int:
@@ -254,7 +269,7 @@ class _Tests:
                 self.one(name, value)
             elif name.startswith("Test") and isinstance(value, type):
                 for method in [each for each in dir(value) if each.startswith("test")]:
-                    self.one(f"{name}.{method}", lambda c=value, m=method: _call_method(c, m))
+                    self.one(f"{name}.{method}", partial(_call_method, value, method))
 
     def statements(self, body: list[ast.stmt], text: str) -> None:
         """Run statements of a module or of `check`."""
@@ -267,7 +282,7 @@ class _Tests:
             has_assertion = any(isinstance(each, ast.Assert) for each in ast.walk(statement))
             if has_assertion and not is_definition:
                 source = ast.get_source_segment(text, statement) or ""
-                self.one(source, lambda c=code: exec(c, self.names))
+                self.one(source, partial(exec, code, self.names))
                 continue
             try:
                 exec(code, self.names)
@@ -289,7 +304,11 @@ class _Tests:
         """Report why a test failed."""
         if len(self.failures) < MAX_FAILURES:
             got = "" if self.client.last is None else ascii(self.client.last)
-            what = {"test": source, "got": got, "error": f"{type(error).__name__}: {_text_of(error)}"}
+            what = {
+                "test": source,
+                "got": got,
+                "error": f"{type(error).__name__}: {_text_of(error)}",
+            }
             self.failures.append({key: value[:MAX_TEXT] for key, value in what.items()})
 
 
@@ -322,9 +341,7 @@ def _program_names(trees: list[ast.Module], known: Mapping[str, Any]) -> set[str
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
     } - defined
     own = {name for name in used if not hasattr(builtins, name)}
-    imported = {
-        alias.name for each in imports if each.module == "solution" for alias in each.names
-    }
+    imported = {alias.name for each in imports if each.module == "solution" for alias in each.names}
     return (own or (set() if imported else called)) | imported
 
 

@@ -24,7 +24,7 @@ def receive(source: Any) -> tuple[dict[str, Any], bytes]:
 
     Raises:
         EOFError: the other side has closed.
-        ValueError: the bytes are no frame.
+        ValueError: the bytes are not a frame.
     """
     header_size, body_size = _FRAME.unpack(_read(source, _FRAME.size))
     if header_size > MAX_FRAME or body_size > MAX_FRAME:
@@ -111,18 +111,9 @@ def _entry(
     name = type(item).__name__
     if name in records and hasattr(item, "__dict__"):
         return ["r", name, [[key, reference(each)] for key, each in item.__dict__.items()]]
-    if item is None or isinstance(item, bool):
-        return ["v", item]
-    if isinstance(item, int):
-        return ["x", hex(int.__index__(item))]
-    if isinstance(item, float):
-        return ["v", float.__float__(item)]
-    if isinstance(item, str):
-        return ["v", str.__str__(item)]
-    if isinstance(item, (bytes, bytearray)):
-        return ["b", bytes(item).hex()]
-    if isinstance(item, complex):
-        return ["c", item.real, item.imag]
+    for kind, write_item in _PLAIN:
+        if isinstance(item, kind):
+            return write_item(item)
     for kind, mark in _SEQUENCES.items():
         if isinstance(item, kind):
             return [mark, [reference(each) for each in kind.__iter__(item)]]
@@ -133,7 +124,16 @@ def _entry(
     raise WireError(f"a value of type {name[:80]} is not data")
 
 
-_SEQUENCES: dict[type, str] = {list: "l", tuple: "t", set: "s", frozenset: "z"}
+#: How values without others in them are written; the methods are those of the built-in types.
+_PLAIN: tuple[tuple[type | tuple[type, ...], Callable[[Any], list[Any]]], ...] = (
+    ((bool, type(None)), lambda item: ["v", item]),
+    (int, lambda item: ["x", hex(int.__index__(item))]),
+    (float, lambda item: ["v", float.__float__(item)]),
+    (str, lambda item: ["v", str.__str__(item)]),
+    ((bytes, bytearray), lambda item: ["b", bytes(item).hex()]),
+    (complex, lambda item: ["c", item.real, item.imag]),
+)
+_SEQUENCES: dict[Any, str] = {list: "l", tuple: "t", set: "s", frozenset: "z"}
 
 
 def load(text: str, records: Mapping[str, type] | None = None, proxy: Any = None) -> Any:
@@ -180,8 +180,7 @@ class _Loader:
             case ["h", int(number)] if self.proxy is not None:
                 return self.proxy(number)
             case ["r", name, list()]:
-                kind = self.records[name]
-                return kind.__new__(kind)
+                return object.__new__(self.records[name])
             case [("l" | "d" | "s") as mark, list()]:
                 return {"l": list, "d": dict, "s": set}[mark]()
             case [("t" | "z"), list()]:
