@@ -33,6 +33,16 @@ DECORATION = re.compile(
 #: A value in bold. If a response has one such value only, that is its answer.
 _BOLD_VALUE = re.compile(r"\*\*([-+$(]?\d[^*\n]{0,40})\*\*")
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
+#: A value at the end that a contrast denies: `There are 12 ways, not 8.`
+_DENIED_END = re.compile(
+    rf",\s(?:not|não|pas|nicht|non)\s{_VALUE_NEXT}[^\s,;?？]{{1,40}}[\s.]*$", re.IGNORECASE
+)
+#: A sentence that gives up the answer, not only a part of the work.
+_UNKNOWN = re.compile(
+    r"\b(?:(?:I|we) (?:cannot|can['’]t|do not|don['’]t)|it is impossible to) (?:tell|say|know|determine)"
+    r"(?: (?:the|this) (?:answer|question|problem)| it)?\s*[.;!]|(?:无法|不能)(?:确定|回答)(?:答案)?[。！]",
+    re.IGNORECASE,
+)
 #: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
 #: that is denied (`12, not 13`).
 STATEMENT_END = re.compile(
@@ -144,6 +154,8 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
     The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
     """
     tail = response[-TAIL_CHARS:]
+    if _UNKNOWN.search(tail):
+        return None
     sentence = _last_sentence(DECORATION.sub("", tail))
     statement = _stated(sentence, gold)
     if not statement and len({bold[1].strip(" .:") for bold in _BOLD_VALUE.finditer(tail)}) == 1:
@@ -156,7 +168,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
 
 
 def _stated(sentence: str, gold: str) -> str:
-    sentence = _TRAILING_IS_THE_ANSWER.sub("", sentence)
+    sentence = _DENIED_END.sub("", _TRAILING_IS_THE_ANSWER.sub("", sentence))
     if DOUBT.search(sentence) or sentence.count("{") != sentence.count("}"):
         return ""
     statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""

@@ -516,12 +516,13 @@ _UNIT_VECTORS: dict[Node, Node] = {
 
 
 def _unit_vectors_to_tuple(node: Node) -> Node:
-    r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
+    r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; other nodes without j or a hat unchanged."""
     if node[0] not in ("add", "mul"):
         return node
     named = substitute(node, _UNIT_VECTORS)
     names = symbols(named)
-    if "j" not in names or not names <= {"i", "j", "k"}:
+    has_hat = any(part[:2] == ("fn", "widehat") for part in subtrees(node))
+    if not ("j" in names or has_hat) or not names <= {"i", "j", "k"}:
         return node
     axes = "ijk" if "k" in names else "ij"
     entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
