@@ -25,10 +25,8 @@ from rewardkit.answers.parsing.tree import (
     symbols,
 )
 from rewardkit.answers.relations import (
-    NoRegionError,
     equation_value,
     is_equation,
-    read_intervals,
     solution_of,
 )
 from rewardkit.answers.scalar import (
@@ -65,10 +63,6 @@ def same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy)
         return value_type(gold) == "value" and same_answer(named, gold, policy)
     if not symbols(gold) and gold[0] != "congruence":
         return False
-    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
-    if bool(arrows[0]) != bool(arrows[1]):  # one side omits the arrows of its vectors
-        bare = {("sym", name): ("sym", name[4:]) for name in set.union(*arrows)}
-        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     if products := _functions_as_products(pred, gold):
         return same_answer(substitute(pred, products), substitute(gold, products), policy)
     free = parameters(g, question)
@@ -228,7 +222,7 @@ def have_same_members(pred: Node, gold: Node, free: set[str], question: str = ""
             return False
         period = _common_period([*p, *g])
         return _members(p, period) == _members(g, period)
-    except (NoProgressionError, NoRegionError, UndefinedError):
+    except (NoProgressionError, UndefinedError):
         return False
 
 
@@ -243,9 +237,6 @@ def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
                 yield from _progressions(item, names)
         case ("rel", "in", _, region):
             yield from _progressions(region, names)
-        case ("congruence", ("list" | "and" | "or" | "set", *residues), modulus):
-            for item in residues:
-                yield from _progressions(("congruence", item, modulus), names)
         case ("congruence", residue, modulus):
             label, shape, ends = _ends(residue)
             if len(ends) != 1:
@@ -278,13 +269,6 @@ def _is_linear(rows: list[list[Any]]) -> bool:
 def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:
     """Return the label, the shape and the ends of what repeats."""
     match node:
-        case ("rel", "!=", ("sym", name), value):
-            return name, ("!=",), (value,)
-        case ("rel", _, _, ("sym", name), _) if not is_equation(node):
-            intervals = read_intervals(node)
-            if len(intervals) != 1:
-                raise NoProgressionError("not one interval")
-            return name, intervals[0][2:], intervals[0][:2]
         case ("rel", *_) if is_equation(node) and (solution := solution_of(node, STRICT)):
             return canonical_text(solution.label) if solution.label else "", (), (solution.value,)
         case ("rel", *_):

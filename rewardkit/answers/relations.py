@@ -269,11 +269,11 @@ def _are_same_definition(ours: Solution, theirs: Solution) -> bool:
     return all(used_names) or (not any(used_names) and p[1][:1] in "fgh")
 
 
-# --- equations and inequalities up to a factor
+# --- equations up to a factor
 
 
 def are_proportional(pred: Node, gold: Node) -> bool:
-    """Whether two equations or inequalities are the same up to a nonzero constant factor."""
+    """Whether two equations are the same up to a nonzero constant factor."""
     p, g = (add(node[2], neg(node[3])) for node in (pred, gold))
     if not len(pred) == len(gold) == 4 or not symbols(p) or symbols(p) != symbols(g):
         return False
@@ -287,16 +287,10 @@ def are_proportional(pred: Node, gold: Node) -> bool:
     if len(factors) < 3 or not factors[0]:
         return False
     factor = factors[0]
-    if not all(abs(other - factor) <= 1e-25 * abs(factor) for other in factors):
-        return False
-    operator = pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1])
-    return is_equation(gold) or (abs(factor.imag) <= 1e-30 and bool(gold[1] == operator))
+    return all(abs(other - factor) <= 1e-25 * abs(factor) for other in factors)
 
 
 # --- sets of real numbers
-
-#: Most members of a set of integers that is enumerated.
-MAX_ENUMERATED_MEMBERS = 60
 
 
 class RealInterval(NamedTuple):
@@ -339,31 +333,6 @@ def _condition_variables(node: Node) -> set[str]:
         sides = [*names] if len(names) == 1 else [s[1] for s in relation[2:] if s[0] == "sym"]
         variables.add(repr(sides[0] if sides else relation[2]))
     return variables
-
-
-def enumerate_members(node: Node) -> Node:
-    r"""Return `\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node unchanged."""
-    if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _LEAST_MEMBERS:
-        return node
-    numbers = [RealInterval(_LEAST_MEMBERS[node[1][3]], INF, False, True)]
-    members: set[int] = set()
-    try:
-        for low, high, *are_open in _intersect(read_intervals(node[2]), numbers):
-            ends = endpoint_value(low), endpoint_value(high)
-            if ends[1] - ends[0] > MAX_ENUMERATED_MEMBERS:
-                return node
-            open_ends = {end for end, is_open in zip(ends, are_open, strict=True) if is_open}
-            members |= {*range(math.ceil(ends[0]), math.floor(ends[1]) + 1)} - open_ends
-    except (NoRegionError, UndefinedError):
-        return node
-    return ("set", *map(num, sorted(members)))
-
-
-_LEAST_MEMBERS: dict[Node, Node] = {
-    **dict.fromkeys([("sym", "Z"), ("sym", "set Z")], _MINUS_INF),
-    **dict.fromkeys([("sym", "N"), ("sym", "set N")], num(0)),
-    **dict.fromkeys([("sym", "set N*"), ("sym", "set N+"), ("sym", "set Z+")], num(1)),
-}
 
 
 # --- trees to intervals

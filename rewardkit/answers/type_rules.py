@@ -28,7 +28,6 @@ from rewardkit.answers.parsing.units import UNITS
 from rewardkit.answers.parsing.vocabulary import FLIPPED_OPERATORS
 from rewardkit.answers.relations import (
     are_proportional,
-    enumerate_members,
     is_equation,
     is_function_name,
     is_word,
@@ -162,14 +161,6 @@ def _ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
     """Compare a ratio of two parts, as its quotient, with a value."""
     p, g = (divide(*n[1:]) if n[0] == "ratio" and len(n) == 3 else n for n in (pred, gold))
     return {"ratio", "to"}.isdisjoint((p[0], g[0])) and scalar_equal(p, g, policy)
-
-
-def _clock_equals_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Read a time such as `2:30` as a ratio, because the other side is a ratio."""
-    clock, ratio = sorted((pred, gold), key=lambda node: node[0] != "clock")
-    parts = clock[1].split(":")
-    is_ratio = ratio[0] == "ratio" and all(map(str.isdecimal, parts))
-    return is_ratio and _ratios_equal(("ratio", *(num(int(p)) for p in parts)), ratio, policy)
 
 
 # --- groups
@@ -322,8 +313,6 @@ def _regions_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 def _relations_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     if (is_same := same_region(pred, gold)) is not None:
         return is_same
-    if len(symbols(gold)) > 1 and are_proportional(pred, gold):
-        return True
     flipped = " ".join(FLIPPED_OPERATORS.get(each, "") for each in reversed(pred[1].split()))
     return any(
         operator == gold[1] and _equal_in_order(("tuple", *sides), ("tuple", *gold[2:]), policy)
@@ -392,7 +381,6 @@ _RULES = {
         _restricted_equal, "where", f"where {_COMMON_TYPES} list set compound cases clock"
     ),
     **_both_ways(_ratio_equals_value, "ratio", "value"),
-    **_both_ways(_clock_equals_ratio, "clock", "ratio"),
     **_both_ways(_equal_without_unit, "quantity", "value"),
     **_both_ways(_compounds_equal, "compound", "compound quantity"),
     **_both_ways(_list_equals_tuple, "list", "tuple"),
@@ -424,8 +412,7 @@ _RULES = {
 def normal_form(node: Node) -> Node:
     """Return a tree in the form that the rules compare."""
     node = _expand_plus_minus(_evaluate_matrices(_builder_to_clause(node)))
-    node = _split_exclusions(_split_tuple_equation(node))
-    return _unit_vectors_to_tuple(enumerate_members(node))
+    return _unit_vectors_to_tuple(_split_tuple_equation(node))
 
 
 def _builder_to_clause(node: Node) -> Node:
@@ -436,9 +423,6 @@ def _builder_to_clause(node: Node) -> Node:
     if node[0] != "builder":
         return node
     head, condition = node[1][2] if node[1][:2] == ("rel", "in") else node[1], node[2]
-    integers = (("sym", "Z"), ("sym", "set Z"))
-    if condition[0] == "congruence" and (head is node[1] or node[1][3] in integers):
-        return tuple(condition)
     joint, *parts = condition if condition[0] in _GROUPS else ("list", condition)
     last = parts.pop()
     is_of_reals = head is node[1] or node[1][3] == ("sym", "R")
@@ -495,15 +479,6 @@ def _split_tuple_equation(node: Node) -> Node:
         case ("rel", "=", ("tuple", *names), ("tuple", *values)) if len(names) == len(values):
             if all(name[0] in ("sym", "fn") for name in names):
                 return ("list", *(("rel", "=", *pair) for pair in zip(names, values, strict=True)))
-    return node
-
-
-def _split_exclusions(node: Node) -> Node:
-    r"""Return `x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node unchanged."""
-    match node:
-        case ("list" | "and" | "or", ("rel", "!=", name, value), *others) if others:
-            if not any(symbols(item) or item[0] == "rel" for item in (value, *others)):
-                return ("and", *(("rel", "!=", name, item) for item in (value, *others)))
     return node
 
 

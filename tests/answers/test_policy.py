@@ -15,7 +15,6 @@ from rewardkit.answers.extract import final_answer
 from rewardkit.answers.parsing import tokens
 from rewardkit.answers.parsing.grammar import MAX_DEPTH
 from rewardkit.answers.parsing.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
-from rewardkit.answers.relations import MAX_ENUMERATED_MEMBERS
 from rewardkit.answers.scalar import MAX_BITS, MAX_EXPONENT, MAX_STEPS, Policy
 from rewardkit.answers.type_rules import _RULES, MAX_ITEMS, value_type
 from rewardkit.scorers.math import respond, score
@@ -129,7 +128,7 @@ def test_the_short_page_shows_rows_of_the_policy():
 def test_the_limits_of_the_page_are_those_of_the_code():
     limits = (
         equality.MAX_CHARS, MAX_CHARS, MAX_TOKENS, MAX_DIGITS, MAX_DEPTH, MAX_EXPONENT,
-        tokens.MAX_EXPONENT, MAX_BITS, MAX_ITEMS, MAX_ENUMERATED_MEMBERS, MAX_STEPS,
+        tokens.MAX_EXPONENT, MAX_BITS, MAX_ITEMS, MAX_STEPS,
     )  # fmt: skip
     for limit in limits:
         assert re.search(rf"^\| .* \| {limit:,}\b", PAGE, re.MULTILINE), limit

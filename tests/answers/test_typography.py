@@ -41,7 +41,7 @@ def test_one_text_in_two_typesettings_has_the_same_folded_tokens(one, other):
     ("one", "other"),
     [
         ("12", "1 2"), ("ab", "a b"), (r"\sqrt15", r"\sqrt{15}"), (r"\frac{12}{3}", r"\frac{1}{23}"), (r"\frac12 3", r"\frac{1}{23}"), ("x^{12}", "x^1 2"),
-        ("x^{ab}", "x^a b"), ("x_{12}", "x_1 2"), ("MPa", "mPa"), ("ABC", "abc"), ("A", "a"), (r"\overline{x}", "x"), (r"\vec{x}", "x"), ("x'", "x"),
+        ("x^{ab}", "x^a b"), ("x_{12}", "x_1 2"), ("MPa", "mPa"), ("ABC", "abc"), ("A", "a"), (r"\overline{x}", "x"), ("x'", "x"),
         ("x!", "x"), ("-5", "5"), (r"\pm5", "5"), ("5%", "5"), ("5°", "5"), (r"\{1\}", "(1)"), ("[1]", "(1)"), (r"x \ne 5", "x = 5"), ("x < 5", r"x \le 5"),
         ("1.5", "15"), ("1,5", "15"), (r"\cancel{5}", "5"), (r"\sout{5}", "5"), (r"\cup", r"\cap"), ("α", "a"), (r"\mathbb{R}", "R"),
     ],
