@@ -127,12 +127,10 @@ def _turn_parameters(value: Node) -> set[str]:
     r"""Return the integers of terms such as `2k\pi`, which have no other name."""
     turns: set[str] = set()
     for term in value[1:] if value[0] == "add" else (value,):
-        factors = term[1:] if term[0] == "mul" else (term,)
-        with_names = [part[0] for part in subtrees(term) if symbols(part)]
-        is_linear = {"mul", "add", "sym", "degree"}.issuperset(with_names)
-        is_angular = any(factor == PI or factor[0] == "degree" for factor in factors)
-        if is_angular and is_linear and with_names.count("sym") == 1:
-            turns |= symbols(term) & _INTEGER_NAMES
+        parts, names = list(subtrees(term)), symbols(term)
+        is_angular = any(part == PI or part[0] == "degree" for part in parts)
+        is_linear = {"mul", "add", "sym", "degree"}.issuperset(p[0] for p in parts if symbols(p))
+        turns |= names & _INTEGER_NAMES if is_angular and is_linear and len(names) == 1 else set()
     return turns
 
 
@@ -235,13 +233,10 @@ def _progressions(node: Node, names: set[str]) -> Iterator[Progression]:
         case ("list" | "and" | "or" | "set" | "union", *items):
             for item in items:
                 yield from _progressions(item, names)
-        case ("rel", "in", _, region):
-            yield from _progressions(region, names)
         case ("congruence", residue, modulus):
             label, shape, ends = _ends(residue)
-            if len(ends) != 1:
-                raise NoProgressionError("an interval in place of a residue")
-            yield Progression(label, shape, (_real_value(ends[0], {}),), _real_value(modulus, {}))
+            starts = tuple(_real_value(end, {}) for end in ends)
+            yield Progression(label, shape, starts, _real_value(modulus, {}))
         case _:
             yield from _progressions_of_one(node, names)
 
@@ -271,8 +266,6 @@ def _ends(node: Node) -> tuple[str, tuple[object, ...], tuple[Node, ...]]:
     match node:
         case ("rel", *_) if is_equation(node) and (solution := solution_of(node, STRICT)):
             return canonical_text(solution.label) if solution.label else "", (), (solution.value,)
-        case ("rel", *_):
-            raise NoProgressionError("not solved")
         case ("interval", low, high, *are_open):
             return "", tuple(are_open), (low, high)
         case ("tuple", low, high):

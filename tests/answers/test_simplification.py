@@ -14,7 +14,7 @@ from tests.tables import every
         (r"3 \cdot 4:5", "12:5", False), (r"x > 3 \cdot 4", "x > 12", False),
         (r"12 \cdot 13", "156", False), ("3^4-1", "80", True), (r"\sqrt{25}-\sqrt{4}", "3", False), ("100!/98!", "9900", False), ("7!", "5040", False), (r"\binom{10}{3}", "120", False), (r"2^4 \cdot 3^2", "144", True), (r"\frac{10}{4}", "2.5", True), ("2^{10}", "1024", True),
         ("x = 12 \\cdot 13", "156", False), (r"12 \cdot 13 = 156", "156", True), (r"1+\frac34", r"\frac74", True), (r"3 \cdot 10^4", "30000", True), ("3*4", "12.", False), (r"(3 \cdot 4)\%", r"12\%", False), (r"3 \cdot 4\text{ cm}", r"12\text{ cm}", False), (r"(3 \cdot 4, 2)", "(12, 2)", False),
-        ("10", r"\binom{5}{2}", True), (r"\binom{10}{3}", r"\binom{10}{7}", True), (r"\gcd(12,18)", "6", False), (r"\sqrt{25}", "5", True), ("x+5!", "x+120", True), (r"\frac{5+14i}{2+3i}", "4+i", False), ("i^2", "-1", False),
+        ("10", r"\binom{5}{2}", True), (r"\binom{10}{3}", r"\binom{10}{7}", True), (r"\sqrt{25}", "5", True), ("x+5!", "x+120", True), (r"\frac{5+14i}{2+3i}", "4+i", False), ("i^2", "-1", False),
     ],
 )  # fmt: skip
 def test_an_answer_that_leaves_arithmetic_is_wrong(answer, gold, right):
@@ -26,8 +26,8 @@ def test_an_answer_that_leaves_arithmetic_is_wrong(answer, gold, right):
     ("answer", "gold", "right"),
     [
         ("1000(1.05)^{10}", "1628.89", False), ("1.05^{10}", "1.62889", False), (r"30\sin 60^\circ", "25.98", False), (r"30\sin 60^\circ", r"15\sqrt{3}", False), (r"\sin 60^\circ", r"\frac{\sqrt{3}}{2}", False), (r"\log_2 8", "3", False),
-        (r"\log_3 81", "4", False), (r"\cos 60^\circ", r"\frac12", False), (r"\lceil 100/7\rceil", "15", False), (r"\lfloor 3.7\rfloor", "3", False), ("|3+4i|", "5", False), ("|-5|", "5", False), (r"\gcd(12,18)", "6", False),
-        (r"\text{lcm}(4,6)", "12", False), (r"17 \bmod 5", "2", False), (r"\varphi(12)", "4", False), (r"\max(3,5)", "5", False), (r"\min\{3,5\}", "3", False), (r"1+2+\dots+100", "5050", False), (r"1+2+3+\cdots+10", "55", False),
+        (r"\log_3 81", "4", False), (r"\cos 60^\circ", r"\frac12", False), (r"\lceil 100/7\rceil", "15", False), (r"\lfloor 3.7\rfloor", "3", False), ("|3+4i|", "5", False), ("|-5|", "5", False),
+        (r"17 \bmod 5", "2", False), (r"\varphi(12)", "4", False), (r"1+2+\dots+100", "5050", False), (r"1+2+3+\cdots+10", "55", False),
         (r"\begin{vmatrix}2&1\\1&3\end{vmatrix}", "5", False), (r"\det\begin{pmatrix}2&1\\1&3\end{pmatrix}", "5", False), (r"e^{\ln 3}", "3", False), (r"\sqrt{9+16}", "5", False), (r"\sqrt{3^2+4^2}", "5", False), ("(1+2)^4", "81", False),
         (r"\sqrt{25}-\sqrt{4}", "3", False), (r"12\cdot 13", "156", False), ("5!", "120", False), (r"\binom{6}{2}", "15", False), (r"\arctan 1", r"\frac{\pi}{4}", False), (r"\frac{12\pi}{3\pi}", "4", False), (r"\tan 45^\circ", "1", False),
         (r"-\log_2 8", "-3", False), (r"\{\log_2 8, 1\}", r"\{3, 1\}", False), ("(|-3|, 2)", "(3,2)", False), (r"x=\lceil 14.2\rceil", "15", False), (r"\lceil 14.2\rceil\text{ cm}", r"15\text{ cm}", False), (r"\Re(3+4i)", "3", False),
@@ -96,7 +96,6 @@ def test_a_fraction_or_a_power_is_simplified_in_any_terms(a, b, c):
         ("5.0", "5", "Let $x = 5$.", True), ("x = 5", "5", "Let $x = 5$.", True), ("(1, 2)", "(1.0, 2)", "Let $(1, 2)$.", True), (r"\{1, 2\}", "2, 1", r"Of $\{1, 2\}$", True), ("2^{10} = 1024", "1024", "Compute $2^{10}$.", True), ("x > 3", r"(3, \infty)", "Let $x > 3$.", False),
         (r"\frac{1}{2}", "0.5", r"Round $\frac{1}{2}$", True), (r"\frac{2}{4}", "0.5", r"Reduce $\frac{2}{4}$", False), ("30°", "30", r"an angle of $30^\circ$", True), (r"f(x) = x^2+1", "x^2+1", "Let $f(x) = x^2+1$.", False),
         ("(2^{10})", "1024", "Compute $2^{10}$.", False), ("x = 2^{10}", "1024", "Compute $2^{10}$.", False),
-        (r"{10 \choose 3}", "120", r"What is $\binom{10}{3}$?", False),
         (r"\sin\frac{\pi}{6}", "0.5", r"Find $\sin(\pi/6)$.", False),
         ("2x+x^2", "x(x+2)", "Factor $x^2+2x$.", False), ("2^10", "1024", "Compute 2^10.", False),
         ("3+4", "7", "Compute 3 + 4.", False), (r"30^\circ", "30", r"an angle of $30^\circ$", True),

@@ -57,7 +57,7 @@ def texts(text):
         ("<=", r"cmd:\le"), (">=", r"cmd:\ge"), ("!=", r"cmd:\ne"), ("->", r"cmd:\to"), ("...", r"cmd:\dots"), ("**", "op:^"), ("==", "op:="),
         ("√15", r"cmd:\surd num:15"), ("x²", "word:x op:^ op:{ num:2 op:}"), ("x⁻¹²", "word:x op:^ op:{ op:- num:12 op:}"), ("x₁", "word:x op:_ op:{ num:1 op:}"),
         ("½", r"cmd:\frac op:{ num:1 op:} op:{ num:2 op:}"), ("20℃", "num:20 text:°C"), ("5°", r"num:5 cmd:\degree"),
-        ("$5$", "num:5"), (r"\(5\)", "num:5"), (r"\[5\]", "num:5"), ("$1$ $2$", "num:1 op:, num:2"), ("", ""), (" ", ""),
+        ("$5$", "num:5"), (r"\(5\)", "num:5"), (r"\[5\]", "num:5"), ("", ""), (" ", ""),
         (r"\\frac12", r"cmd:\frac num:12"), (r"\begin{x}1\\2\end{x}", "cmd:\\begin op:{ word:x op:} num:1 op:\\\\ num:2 cmd:\\end op:{ word:x op:}"),
         ("**18**", "num:18"), ("２＋３", "num:2 op:+ num:3"), ("x\u200b y", "word:x word:y"),
     ],

@@ -63,7 +63,7 @@ PAIRS = [
     ("value", "value", ("0.5", r"\frac12"), ("0.5", r"\frac13")), ("value", "list", ("5", "5,"), ("5", "5, 6")), ("value", "set", ("5", r"\{5\}"), ("5", r"\{5, 6\}")),
     ("value", "equation", ("5", "x = 5"), ("5", "x = 6")), ("value", "quantity", ("5", r"5\text{ cm}"), ("5", r"6\text{ cm}")), ("value", "ratio", ("0.75", "3:4"), ("0.7", "3:4")),
     ("value", "region", (r"\mathbb{R}", r"(-\infty, 1] \cup [1, \infty)"), ("5", "[5, 6]")),
-    ("value", "relation", (r"\mathbb{R}", r"x \in \mathbb{R}"), ("5", "x > 5")), ("value", "congruence", ("3", r"3 \pmod 7"), ("10", r"3 \pmod 7")), ("value", "where", ("2k", r"2k, k \in \mathbb{Z}"), ("2k", r"2k \text{ for } k > 5")),
+    ("value", "relation", (r"\mathbb{R}", r"x \in \mathbb{R}"), ("5", "x > 5")), ("value", "where", ("2k", r"2k, k \in \mathbb{Z}"), ("2k", r"2k \text{ for } k > 5")),
     ("value", "tuple", ("M(0,-2)", "(0,-2)"), ("M(0,-2)", "(0,2)")),
     ("quantity", "quantity", ("5 cm", "5 centimeters"), ("5 cm", "5 mm")), ("quantity", "set", ("5 cm", r"\{5\text{ cm}\}"), ("5 cm", r"\{5\text{ mm}\}")), ("quantity", "list", ("5 cm", "5 cm,"), ("5 cm", "5 cm, 6 cm")),
     ("quantity", "equation", ("5 cm", r"x = 5\text{ cm}"), ("5 cm", r"x = 5\text{ mm}")), ("quantity", "where", ("5 cm", r"5\text{ cm for all }x"), ("5 cm", r"5\text{ cm for }x > 2")), ("quantity", "compound", None, ("5 feet", "5 feet 6 inches")),
@@ -232,7 +232,7 @@ SAME = [
     ("a<b<c", "c>b>a"), (r"a \le b", r"b\ge a"), ("a=b=c", "a=b=c"), (r"x \ne y", r"y\ne x"), ("x=1,y=2", "(1,2)"),
     ("1,2", "x=1,y=2"), ("y=2,x=1", "x=1,y=2"), ("x=1,x=2", "1,2"), ("area=1,y=2", "(1,2)"), ("2,1", "x=1,x=2"),
     (r"\{1\},\{2\}", r"\{2\},\{1\}"), (r"A \cup B", r"B\cup A"), (r"A\setminus B", r"A \setminus B"),
-    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"), (r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5"),
+    ("1,2,2", "2,1,2"), (r"\sin(x)^2", r"\sin^2 x"),
     (r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}"), (r"\sin x + x^4 - x^4", r"\sin x"), (r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}"),
 ]  # fmt: skip
 OTHER = [
@@ -344,7 +344,6 @@ def test_labels_joints_and_order_signs_say_how_a_list_is_read(one, other, same):
         (r"（1）3（2）4", r"3, 4", True),
         (r"\frac{d^2f}{dx^2}=3", r"f''(x)=3", True),
         (r"\frac{d^2y}{dx^2}=3", r"y'=3", False),
-        (r"\frac{\partial u}{\partial t}=3", r"u_t=3", True),
         (r"\frac{\partial u}{\partial t}=3", r"u_x=3", False),
         (r"\nabla f=(y,x)", r"(y,x)", True),
         (r"\nabla f=(y,x)", r"(x,y)", False),

@@ -27,8 +27,8 @@ def folded(text):
         (r"\mathrm{km}", r"\text{km}"), (r"\mathbf{x}", "x"), (r"\displaystyle\sum_{k} k", r"\sum_k k"), (r"x^{2}", "x^2"), ("x²", "x^2"),
         (r"\{ 1 , 2 \}", r"\{1,2\}"), (r"\lvert x \rvert", "|x|"), (r"a \mid b", "a|b"), (r"x \leq 2", r"x\le2"), ("x ≤ 2", r"x\le 2"),
         (r"\boxed{5}", "5"), ("$5$", "5"), (r"\(5\)", "5"), ("5.", "5"), ("5 ,", "5"), ("{{x+1}}", "x+1"), ("５", "5"), (r"5\,", "5"),
-        (r"30^\circ", r"30\degree"), (r"\sqrt{15}", "√15"), (r"\sqrt{2}", r"\sqrt2"), (r"f^{\prime}(x)", "f'(x)"),
-        (r"f^{\prime\prime}", "f''"), (r"\text{Monday}", "monday"), ("Boston.", "boston"), ("1,234", "1234"), (r"1\,234", "1234"), ("1{,}234", "1234"),
+        (r"30^\circ", r"30\degree"), (r"\sqrt{15}", "√15"), (r"\sqrt{2}", r"\sqrt2"),
+        (r"\text{Monday}", "monday"), ("Boston.", "boston"), ("1,234", "1234"), (r"1\,234", "1234"), ("1{,}234", "1234"),
         (r"\\frac12", r"\frac12"), (r"\varnothing", r"\emptyset"), ("x→y", r"x\to y"), (r"\langle1,2\rangle", "(1,2)"), (r"\phantom{1}5", "5"),
     ],
 )  # fmt: skip

@@ -25,7 +25,6 @@ from rewardkit.answers.parsing.tree import (
     multiply,
     neg,
     num,
-    substitute,
     subtrees,
     symbols,
 )
@@ -102,21 +101,15 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool | None = None) -> 
 
 
 def _join_tokens(tokens: Sequence[Token], *, letters_are_units: bool | None) -> list[Token]:
-    r"""Return the tokens with words that belong together as one: `\mu\text{m}`, `degrees Celsius`."""
+    r"""Return the tokens with words that belong together as one: `US\$`, `degrees Celsius`."""
     joined: list[Token] = []
     for token, after in pairwise([*tokens, END_TOKEN]):
         last = joined[-1] if joined else END_TOKEN
-        prefix = "μ" if last.text == r"\mu" else last.text
         name = "Ω" if token.text == r"\Omega" else token.text
-        is_sure = letters_are_units or "text" in (last.kind, token.kind)
         if last.text == "US" and token.text in (r"\$", "$", "dollar", "dollars"):
             joined[-1] = token
-        elif last.text == r"\not" and token.is_sign("=", r"\in", r"\equiv"):
-            joined[-1] = Token("cmd", r"\notin" if token.text == r"\in" else r"\ne")
         elif last.low in _DEGREE_WORDS and token.low in _TEMPERATURES:
             joined[-1] = Token("text", _TEMPERATURES[token.low], last.follows_space)
-        elif is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
-            joined[-1] = Token("text", prefix + name, last.follows_space)
         elif letters_are_units and name == "Ω" and last.kind == "num":
             joined.append(Token("text", name, token.follows_space))
         elif token.text in ("to", "比") and last.kind == after.kind == "num":
@@ -316,8 +309,6 @@ class _Parser:
         return ""
 
     def _accept_label(self, at: int, words: list[str]) -> str:
-        if self.tokens[at].kind == "end":
-            return ""
         names = [word for word in words if word not in vocabulary.COPULAS]
         ends = {a for a, b in zip(names, [*names[1:], "of"], strict=False) if b == "of"}
         is_changed = any(part in "".join(words) for part in doubt.CHINESE_LABEL_MODIFIERS)
@@ -362,8 +353,6 @@ class _Parser:
         if (node := self._parse_money() or self._parse_words()) is not None:
             return node
         node = self._parse_multipliers(self.parse_sum())
-        if node[0] == "quantity":
-            return self._parse_compound(node)
         while self.next.text in vocabulary.ORDINAL_SUFFIXES and not self.next.follows_space:
             self.advance()
         has_number = any(part[0] in ("num", "const", "base") for part in subtrees(node))
@@ -442,45 +431,26 @@ class _Parser:
         return bool(is_smaller)
 
     def _parse_unit(self) -> Unit:
-        """Parse a unit: `cm^2`, `m/s`, `J/(mol K)`, `square feet`, `apples`; `NO_UNIT` without one."""
+        """Parse a unit: `cm^2`, `m/s`, `square feet`, `apples`; `NO_UNIT` without one."""
         unit = last = NO_UNIT
         words, power, is_divisor = 0, 1, False
         while words <= MAX_UNIT_WORDS:
             is_divisor = self._parse_unit_joint(words) or (is_divisor and power != 1)
             sign = -1 if is_divisor else 1
-            if self.opens_unit_fraction():
-                self.advance()
-                top, bottom = (self._parse_bracketed_unit("{", "}") for _ in range(2))
-                last = top.multiply(bottom, -1).power(sign)
-            elif self.opens_unit() or (is_divisor and self.is_next("(")):
-                last = self._parse_bracketed_unit("(", ")").power(sign)
-            elif not self._is_unit_word(self.next, words):
+            if not self._is_unit_word(self.next, words):
                 break
-            else:
-                name = self.advance().text
-                if unit_power(name):
-                    power *= unit_power(name)
-                    self.accept(".")
-                    continue
-                if (suffix := POWER_SUFFIXES.get(name.lower())) is not None:
-                    if not words:
-                        raise UnreadableError(f"{name!r} changes a number")
-                    unit = unit.multiply(last, suffix - 1)
-                    continue
-                name = CURRENCIES.get(name, name)
-                last = (lookup_unit(name) or counting_unit(name)).power(sign)
+            name = self.advance().text
+            if unit_power(name):
+                power *= unit_power(name)
+                self.accept(".")
+                continue
+            if (suffix := POWER_SUFFIXES.get(name.lower())) is not None:
+                unit = unit.multiply(last, suffix - 1)
+                continue
+            name = CURRENCIES.get(name, name)
+            last = (lookup_unit(name) or counting_unit(name)).power(sign)
             unit = unit.multiply(last, self._parse_unit_exponent() * power)
             words, power = words + 1, 1
-        if power != 1:
-            raise UnreadableError("`square` or `cubic` without a unit")
-        return unit
-
-    def _parse_bracketed_unit(self, opening: str, closing: str) -> Unit:
-        self.expect(opening)
-        unit = self._parse_unit()
-        self.expect(closing)
-        if unit == NO_UNIT:
-            raise UnreadableError("a unit is missing")
         return unit
 
     def _parse_unit_joint(self, words: int) -> bool:
@@ -492,7 +462,7 @@ class _Parser:
             if is_per and after.text == "cent":
                 self.tokens[self.position : self.position + 2] = [after._replace(text="percent")]
                 return is_below
-            if not (after.is_word or (words and self.is_next("/") and after.is_sign("("))):
+            if not after.is_word:
                 return is_below
             if is_per or (self.is_next("/") and (words or lookup_unit(after.text))):
                 is_below = True
@@ -506,7 +476,7 @@ class _Parser:
             return token.text in CURRENCIES and not words  # 5€
         if _ends_words(token) or word in vocabulary.COPULAS:
             return False
-        if word in POWER_SUFFIXES or unit_power(word):
+        if unit_power(word) or (words and word in POWER_SUFFIXES):
             return True
         is_changed = not word.isascii() and any(
             part in word for part in doubt.CHINESE_NUMBER_MODIFIERS
@@ -533,20 +503,6 @@ class _Parser:
         sign = self.peek(2)
         is_sign = sign.is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=")
         return is_name and (is_sign or (sign.kind == "han" and sign.text.endswith("整数")))
-
-    def opens_unit(self) -> bool:
-        """Whether a bracket holds a unit of several letters: `5 (cm)`, `5 (cm^2)`."""
-        unit, after = self.peek(1), self.peek(2)
-        is_unit = unit.is_word and len(unit.text) > 1 and lookup_unit(unit.text) is not None
-        is_sure = unit.kind == "text" or self.tokens[self.position - 1].kind == "num"
-        is_whole = after.is_sign(")") or (is_sure and after.is_sign("^", "/"))
-        return self.is_next("(") and is_unit and is_whole
-
-    def opens_unit_fraction(self) -> bool:
-        r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
-        unit = self.peek(2)
-        is_unit = unit.kind == "text" and lookup_unit(unit.text) is not None
-        return self.is_next(r"\frac") and is_unit and self.peek(3).is_sign("}", "^", r"\cdot")
 
     # --- sums and products
 
@@ -586,8 +542,7 @@ class _Parser:
                 node = fn("cross", node, factor) if is_cross else multiply(node, factor)
             elif self.is_next("/", r"\div"):
                 unit = self.peek(1)
-                is_long = unit.kind == "word" and len(unit.text) > 1
-                if (is_long or unit.kind in ("text", "han")) and lookup_unit(unit.text):
+                if (unit.kind != "word" or len(unit.text) > 1) and lookup_unit(unit.text):
                     return node  # as in `$5/lb`
                 self.advance()
                 node = divide(node, self.parse_factor())
@@ -606,7 +561,7 @@ class _Parser:
     def _is_unit_of(self, node: Node) -> bool:
         word = self.next
         is_unit = (word.kind == "text" and word.text in UNITS) or self._is_letter_unit(word.text)
-        return (is_unit or self.opens_unit_fraction()) and not symbols(node)
+        return is_unit and not symbols(node)
 
     def parse_factor(self) -> Node:
         is_negative = self._accept_signs()
@@ -641,15 +596,11 @@ class _Parser:
             return self._is_name(token, last)
         if token.kind == "cmd":
             return "/" in token.text or (token.text in _COMMANDS and token.text != r"\dots")
-        if token.text == "[":  # but not in `]1, 2[`
-            after = self.peek(1)
-            return after.kind != "end" and not after.is_sign(",", r"\cup", r"\cap", ")")
         if token.text == "|":
             return self.open_bars == 0
         is_open = token.kind == "op" and token.text in "({"
         is_modulus = self.peek(1).text in _MODULUS_WORDS
-        is_other = is_modulus or self.opens_condition() or self.opens_unit()
-        return is_open and not (is_other or self._steps_to_rounding())
+        return is_open and not (is_modulus or self.opens_condition() or self._steps_to_rounding())
 
     def _is_name(self, token: Token, last: Token) -> bool:
         """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
@@ -782,9 +733,6 @@ class _Parser:
         if self.is_product(token):
             self.tokens[self.position - 1 : self.position] = [Token("letter", c) for c in text]
             return _CONSTANTS.get(text[0], ("sym", text[0]))
-        is_before_name = self.next.kind in ("word", "cmd") and self.starts_factor()
-        if self.next.kind == "num" or self.is_next("^", "_") or is_before_name:
-            raise UnreadableError("a sentence: words before a value")
         return ("sym", token.low)
 
     def is_product(self, token: Token) -> bool:
@@ -803,8 +751,6 @@ class _Parser:
             return True
         at = self.position if self.tokens[self.position] is token else self.position - 1
         before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
-        if after.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
-            return True
         is_plural = before.kind == "num" and text[0] in "aeiou" and text[-1] == "s"
         is_vowelless = not _VOWELS & set(text[text[0] in "aeiou" :]) and not is_plural
         if is_vowelless or not text[1:].islower():
@@ -828,12 +774,8 @@ class _Parser:
         if not (is_function and self.is_next("[", "(")):
             return ("sym", text)
         closing = "]" if self.advance().text == "[" else ")"
-        inside = self._parse_inside(bars=is_event)
-        arguments = inside[1:] if inside[0] == "list" else (inside,)
-        if is_event and self.accept("|", r"\mid"):
-            arguments += (self._parse_inside(),)
-        self.expect(closing)
-        return fn(text, *arguments)
+        inside = self.parse_group(closing)
+        return fn(text, *(inside[1:] if inside[0] == "list" else (inside,)))
 
     def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
@@ -861,10 +803,8 @@ class _Parser:
         return node
 
     def parse_content(self) -> Node:
-        r"""Parse a list, or the two sides of `\over` or `\choose`."""
+        r"""Parse a list, or the two sides of `\over`."""
         node = self.parse_items()
-        if self.accept(r"\choose"):
-            return fn("binom", node, self.parse_items())
         return divide(node, self.parse_items()) if self.accept(r"\over") else node
 
     def _parse_sign(self, sign: str) -> Node:
@@ -890,15 +830,13 @@ class _Parser:
         items = inside[1:] if inside[0] == "list" else (inside,)
         if len(items) == 1:
             return inside
-        if not is_open and {item[0] for item in items} == {"tuple"}:
-            return ("list", *items)  # a list of points
         if len(items) == 2 and not (is_open and closing.text == ")"):
             return ("interval", *items, is_open, closing.text != "]")
         return ("tuple", *items)
 
     def _parse_command(self, name: str) -> Node:
-        if "/" in name:
-            return _derivative(name)
+        if match := _DERIVATIVE.fullmatch(name):
+            return _derivative(match)
         if name not in _COMMANDS:
             raise UnreadableError(f"unknown command {name}")
         return _COMMANDS[name](self, name)
@@ -920,19 +858,11 @@ class _Parser:
 
     def parse_shape(self, name: str) -> Node:
         r"""Parse a shape: `\angle ABC` is `\angle CBA`."""
-        start = self.position
-        inside = self.parse_group("}") if self.accept("{") else self.parse_atom()
-        while self.next.kind == "letter" and self.next.text.isupper():
-            self.advance()
-        letters = self._raw_span(start)
-        if not (letters.isalpha() and letters.isupper()):
-            return fn(name[1:], inside)
+        letters = self.raw_text()
         return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def parse_number_set(self, name: str) -> Node:
-        r"""Parse `\mathbb{R}`, with `^+` or `^*` after it, or `\mathbb{E}[X]`."""
-        if name[-2] in "EP" and self.is_next("[", "("):
-            return self._parse_application(("sym", name[-2]))
+        r"""Parse `\mathbb{R}`, with `^+` or `^*` after it."""
         letter = name[-2:-1] + (self.raw_text() if self.accept("^") else "")
         return ("sym", letter if letter == "R" else f"set {letter}")
 
@@ -940,18 +870,16 @@ class _Parser:
         """Parse a fraction, or a derivative such as `dy/dx`."""
         start = self.position
         top = self.parse_argument()
-        above = self._raw_span(start)
-        middle = self.position
+        above, middle = self._raw_span(start), self.position
         bottom = self.parse_argument()
-        if {_leading_name(top), _leading_name(bottom)} <= {"d", "partial"}:
-            return _derivative(f"{above}/{self._raw_span(middle)}")
-        return divide(top, bottom)
+        match = _DERIVATIVE.fullmatch(f"{above}/{self._raw_span(middle)}")
+        return _derivative(match) if match else divide(top, bottom)
 
     def parse_function(self, name: str) -> Node:
-        r"""Parse `\sin x`, `\sin^2 x`, `\sin^{-1} x`, `\log_2 8` or `\max_{x} f`."""
+        r"""Parse `\sin x`, `\sin^2 x`, `\sin^{-1} x` or `\log_2 8`."""
         name = vocabulary.FUNCTION_COMMANDS[name]
         base = exponent = None
-        if name in ("log", "max", "min") and self.accept("_"):
+        if name == "log" and self.accept("_"):
             operand = self.peek(1)  # the base is 2 in `\log_28`, 10 in `\log_10 100`
             is_all = operand.kind not in ("op", "end") or operand.is_sign("(", "{", "^")
             base = self.parse_argument(script=is_all)
@@ -963,14 +891,7 @@ class _Parser:
         if name == "cis":
             return add(fn("cos", inside), mul(("const", "i"), fn("sin", inside)))
         node = fn("ln" if name == "log" else name, inside)
-        if name == "log" and base is not None:
-            node = divide(node, fn("ln", base))
-        elif name == "cbrt":
-            node = fn("root", inside, num(3))
-        elif base is not None:
-            node = fn(f"{name} of", inside, base)
-        elif name in ("gcd", "lcm", "max", "min") and inside[0] in ("list", "tuple", "set"):
-            node = fn(name, *inside[1:])
+        node = node if base is None else divide(node, fn("ln", base))
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_operand(self) -> Node:
@@ -1023,9 +944,6 @@ class _Parser:
             raise UnreadableError(f"unknown environment {kind}")
         if kind == "array" and self.is_next("{"):
             self.raw_text()
-        if kind in vocabulary.ROW_ENVIRONMENTS and "cases" not in kind:
-            rest = self.tokens[self.position :]  # `&` only aligns here
-            self.tokens[self.position :] = [token for token in rest if not token.is_sign("&")]
         rows = self._parse_rows()
         self.raw_text()
         if kind in vocabulary.ROW_ENVIRONMENTS:
@@ -1058,15 +976,7 @@ class _Parser:
     def parse_big_operator(self, name: str) -> Node:
         r"""Parse an operator such as `\sum_{k=1}^{n} k`, which is never evaluated."""
         limits = [self.raw_text() for _ in range(2) if self.accept("_", "^")]
-        body = self.parse_product()
-        bound = ""  # a bound variable may have any name
-        if limits and limits[0][1:2] == "=":
-            bound, limits[0] = limits[0][0], limits[0][1:]
-        elif len(limits) == 2 and body[0] == "mul" and body[-2] == ("sym", "d"):
-            bound = body[-1][1] if body[-1][0] == "sym" else ""  # the `t` of `f(t) dt`
-        for kind in ("sym", "const"):
-            body = substitute(body, {(kind, bound): ("sym", "bound")})
-        return fn(name, body, *(("text", limit) for limit in limits))
+        return fn(name, self.parse_product(), *(("text", limit) for limit in limits))
 
 
 _SUFFIXES: Mapping[str, Callable[[_Parser, Node], Node]] = {
@@ -1111,33 +1021,19 @@ def _repeating_decimal(before: str, period: str) -> Node:
 
 
 #: A derivative by one name, of any order.
-_DERIVATIVE = re.compile(r"d(?:\^(\d))?([a-z])/d([a-z])(?:\^\1)?")
-_PARTIAL_DERIVATIVE = re.compile(r"\\partial([A-Za-z])/\\partial([a-z])")
-
-
-def _derivative(text: str) -> Node:
-    r"""Return the name of a derivative: `dy/dx` is `y'`, `d^2f/dx^2` is `f''(x)`, a partial one `f_x`."""
-    if match := _DERIVATIVE.fullmatch(text):
-        order, name, variable = match.groups()
-        label = name + "'" * int(order or 1)
-        if name in "fgh":
-            return fn(label, ("sym", variable))
-        if name + variable == "yx":
-            return ("sym", label)
-    return ("sym", _PARTIAL_DERIVATIVE.sub(r"\1_\2", text))
-
-
-def _leading_name(node: Node) -> str:
-    """Return the name at the start of a product or of a power's base; "" without one."""
-    first: Node = node[1] if node[0] == "mul" else node
-    first = first[1] if first[0] == "pow" else first
-    return str(first[1]) if first[0] == "sym" and node[0] in ("mul", "sym", "pow") else ""
+_DERIVATIVE = re.compile(r"d(?:\^(\d))?([A-Za-z])/d([A-Za-z])(?:\^\1)?")
 
 
 def _is_vector(node: Node) -> bool:
     r"""Whether a name is of a vector, so that `\times` beside it does not commute."""
     name: str = node[1] if node[0] == "sym" else ""
     return name.startswith("vec ") or name.isupper() or name == "nabla"
+
+
+def _derivative(match: re.Match[str]) -> Node:
+    """Return the value of a derivative: `dy/dx` is `y'(x)`, `d^2f/dx^2` is `f''(x)`."""
+    order, name, variable = match.groups()
+    return fn(name + "'" * int(order or 1), ("sym", variable))
 
 
 def _transpose(node: Node) -> Node:
@@ -1164,8 +1060,6 @@ def _selection_of(node: Node) -> Node:
     if match is None:
         return node
     total = mul(*(num(int(p)) if p.isdecimal() else ("sym", p) for p in match.groups() if p))
-    if total[0] == "num" and not (node[2][0] == "num" and 2 < total[1] >= node[2][1]):
-        return node  # C_1^2 is the square of a constant
     chosen = node[2]
     if base[1][0] == "C":
         return fn("binom", total, chosen)

@@ -119,8 +119,6 @@ _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
-#: End of one formula and start of the next, with only blanks between them.
-_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
 #: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
 _JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _POWER_OF_TEN = re.compile(r"[\s}]{0,9}10\s{0,9}(?:\^\s{0,9}\{?\s{0,9}[-+]?\d|[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹])")
@@ -170,8 +168,6 @@ class _Scanner:
         self.text_depth = 0
 
     def add(self, kind: str, text: str) -> None:
-        if self.text_depth and text == r"\Omega":
-            kind, text = "text", "Ω"
         self.tokens.append(Token(kind, text, self.follows_space))
         self.follows_space = False
 
@@ -206,8 +202,6 @@ class _Scanner:
     def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
             self.is_outside_math = not self.is_outside_math and bool(self.tokens)
-        if "$" in text and _FORMULA_BOUNDARY.search(text) and self.tokens and not self.text_depth:
-            self.add("op", ",")
         self.follows_space = True
 
     def _read_number(self, text: str) -> None:
@@ -221,7 +215,8 @@ class _Scanner:
     def _read_command(self, text: str) -> None:
         name = "\\" + text
         if joined := _JOINED.fullmatch(text):
-            self._add_function(joined)
+            self.add("cmd", "\\" + joined[1])
+            self.add("word", joined[2])
         elif name in OPERATOR_COMMANDS:
             self.add("op", OPERATOR_COMMANDS[name])
         else:
@@ -232,8 +227,6 @@ class _Scanner:
             self.add("text", word)
         elif word in ("x", "X") and self._is_power_of_ten(match):
             self.add("cmd", r"\times")
-        elif not self.text_depth and word != "cost" and (joined := _JOINED.fullmatch(word)):
-            self._add_function(joined)
         elif word in WORD_COMMANDS and not (
             word == "sec" and (self.text_depth or not _ARGUMENT.match(match.string, match.end()))
         ):
@@ -245,10 +238,6 @@ class _Scanner:
         """Whether an `x` stands for the sign, as in `3 x 10^8`."""
         is_after_number = self.tokens[-1:] and self.tokens[-1].kind == "num"
         return bool(is_after_number and _POWER_OF_TEN.match(match.string, match.end()))
-
-    def _add_function(self, joined: re.Match[str]) -> None:
-        self.add("cmd", "\\" + joined[1])
-        self.add("word", joined[2])
 
     def _read_operator(self, sign: str) -> None:
         if sign == "{":
@@ -296,9 +285,8 @@ def fold(tokens: Sequence[Token]) -> FoldedTokens:
     depth = 0
     for token in tokens:
         depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
-        digits = _UNBRACED_DIGITS.get(parts[-1], 0) if parts and token.kind == "num" else 0
-        if digits and len(token.text) > 1:
-            parts += [*token.text[:digits], *([token.text[digits:]] if token.text[digits:] else [])]
+        if token.text.isdecimal() and parts[-1:] and parts[-1] in _DIGIT_COMMANDS:
+            parts += token.text
         elif token.text == r"\circ" and parts[-1:] == ["^"]:
             parts[-1] = r"\degree"
         elif token.kind != "end":
@@ -351,7 +339,7 @@ def _fold_token(token: Token) -> str:
 
 
 def _without_braces(parts: list[str]) -> list[str]:
-    """Remove braces around one token, primes, other braces or everything: they carry no meaning."""
+    """Remove braces around one token, other braces or everything: they carry no meaning."""
     levels: list[list[str]] = [[]]
     for part in parts:
         if part == "{":
@@ -360,16 +348,12 @@ def _without_braces(parts: list[str]) -> list[str]:
             levels[-1].append(part)
         elif len(levels) > 1:
             inside = levels.pop()
-            is_prime = set(inside) == {"'"}
-            if is_prime and levels[-1][-1:] == ["^"]:
-                levels[-1].pop()
-            is_needless = is_prime or len(inside) < 2
-            levels[-1] += inside if is_needless else [f"{{ {' '.join(inside)} }}"]
+            levels[-1] += inside if len(inside) < 2 else [f"{{ {' '.join(inside)} }}"]
     items = [item for level in levels for item in level]
     is_one_group = len(items) == 1 and items[0].startswith("{ ")
     return (items[0][2:-2] if is_one_group else " ".join(items)).split()
 
 
-#: Number of digits that a command takes as arguments without braces.
-_UNBRACED_DIGITS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
+#: Commands that take one digit for each argument without braces.
+_DIGIT_COMMANDS = frozenset({r"\frac", r"\binom", r"\sqrt"})
 _SAME_SIGNS = {r"\surd": r"\sqrt", r"\mid": "|", r"\langle": "(", r"\rangle": ")"}

@@ -50,7 +50,7 @@ _GREEK = (
 _SIGN_NAMES = dict(zip("αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK.split(), strict=True)) | pairs(
     "ς sigma ϕ phi ϵ epsilon ϑ theta ℓ ell × times ✕ times ✖ times ⨯ times · cdot ⋅ cdot ∙ cdot • cdot"
     " ∘ circ ÷ div ± pm ∓ mp ≤ le ⩽ le ≦ le ≥ ge ⩾ ge ≧ ge ≠ ne ≈ approx ≃ approx ≅ cong ≡ equiv"
-    " ∝ propto √ surd ∛ cbrt ∞ infty ∅ emptyset ⌀ emptyset ∪ cup ⋃ cup ∩ cap ⋂ cap ∈ in ∉ notin"
+    " ∝ propto √ surd ∞ infty ∅ emptyset ⌀ emptyset ∪ cup ⋃ cup ∩ cap ⋂ cap ∈ in ∉ notin"
     " ⊂ subset ⊆ subseteq ∖ setminus ∀ forall ∃ exists ∧ land ∨ lor ¬ neg → to ⟶ to ↦ mapsto"
     " ⇒ Rightarrow ⟹ Rightarrow ⇔ Leftrightarrow ↔ leftrightarrow ∑ sum ∏ prod ∫ int ∂ partial"
     " ∇ nabla ∠ angle △ triangle ▲ triangle ⊥ perp ∥ parallel ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil"
@@ -93,7 +93,7 @@ def _commands(names: str) -> frozenset[str]:
 
 
 _TRIGONOMETRY = "cis sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot"
-_FUNCTIONS = f"{_TRIGONOMETRY} ln exp gcd lcm log lg arcsinh arccosh arctanh cbrt"
+_FUNCTIONS = f"{_TRIGONOMETRY} ln exp gcd lcm log lg arcsinh arccosh arctanh"
 #: Command of a function -> the name that the evaluator uses.
 FUNCTION_COMMANDS = {
     **{name: name[1:] for name in _commands(f"{_FUNCTIONS} max min det dim ker arg deg")},
@@ -130,9 +130,7 @@ MATRIX_ENVIRONMENTS = split_words(
     "matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix array"
 )
 #: Environments of piecewise functions and of rows of formulas.
-ROW_ENVIRONMENTS = split_words(
-    "cases dcases rcases aligned align align* gather gather* gathered split equation equation*"
-)
+ROW_ENVIRONMENTS = split_words("cases dcases rcases aligned gathered")
 
 #: Sign of a relation -> the operator that the tree uses.
 RELATION_SIGNS: Mapping[str, str] = pairs(
