@@ -5,26 +5,18 @@ option's letter with its text (`A. 980万元`), or the option's text alone. A li
 hold separators and a few filler words (`the answer is`, `正确答案是`) and nothing else, so that
 `Apple` is not A.
 
-* `A or C` and `A/C` are ambiguous, whatever the gold.
-* If the row's options are known, a letter with a text that differs from its option's is ambiguous,
-  and so is a text that two options share. Texts are compared after NFKC, without spaces, case,
-  TeX's text commands and `$`; if none is the same, short mathematics is compared by its value, so that
-  `\frac12` is the option `1/2`. If the options are not known, the letter of `A. 980万元` counts.
-* A rejected letter does not count: `不选A，选C` is C, and `~A`, `\cancel{A}` and `(A) is wrong` pick
-  nothing.
-* No letter occurs twice in a run of letters, because `AAA` is a rating, and small letters ascend,
-  because `bad` is a word.
+* `A or C` and `A/C` are ambiguous, and so is a letter with a text that differs from its known option's, or a
+  text that two options share. Short mathematics is compared by its value: `\frac12` is the option `1/2`.
+* A rejected letter does not count: `~A`, `\cancel{A}` and `(A) is wrong` pick nothing.
+* No letter occurs twice in a run (`AAA` is a rating), and small letters ascend (`bad` is a word).
 
-The answer stands in the last box or `<answer>`. Words count only with `final_letter`. They are searched
-in this order:
+The answer stands in the last box or `<answer>`. Words count only with `final_letter`, in this order:
 
 * a last line of letters alone;
-* the last statement of the answer: `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`,
-  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`;
+* the last statement of the answer: `The answer is (B)`, `it must be (D)`, `答案：AC`, `B是正确答案`;
 * a last sentence that names an option as its result: `The clock shows (C) 5:30`;
-* a last line that is an option's text, if the options are known;
 * verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`;
-* a first line that is an option, if no other option is named after it.
+* a last line, or a first one after which no other option is named, that is an option.
 
 A letter that is denied, doubted, supposed or asked (`I doubt that the answer is B`, `如果答案是B`) is
 not stated, and one that is taken back, or that another letter contradicts, is ambiguous.
@@ -39,7 +31,15 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from rewardkit.answers.denial import DENIAL, DOUBT, is_box_denied, is_denied_after, is_governed
+from rewardkit.answers.denial import (
+    DENIAL,
+    DOUBT,
+    NO_DOUBT,
+    is_box_denied,
+    is_denied_after,
+    is_governed,
+)
+from rewardkit.answers.doubt import HESITATION
 from rewardkit.answers.extract import boxes
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
@@ -76,9 +76,8 @@ _OR_WORD = re.compile(OR, re.IGNORECASE)
 _FILLER_WORD = re.compile(_FILLER, re.IGNORECASE)
 _SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{JOINT})+", re.IGNORECASE)
 _LEAD_WORDS = re.compile(
-    rf"(?:[\s:,。*_]|{_FILLER}"
+    rf"(?i)(?:[\s:,。*_]|{_FILLER}"
     r"|(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z])))*",
-    re.IGNORECASE,
 )
 _REJECTION = re.compile(
     r"(?:不(?:应该?|能|该|可)?(?:选择?|是)|排除|(?<![A-Za-z])not)\s*"
@@ -87,13 +86,12 @@ _REJECTION = re.compile(
 _WRONG = r"(?:wrong|incorrect|eliminated|excluded|rejected|ruled out)(?![A-Za-z])"
 #: Words that say that the letter before them is wrong; `short` if they may be an option's text.
 _DENIAL = re.compile(
-    r"[\s,(]*(?:(?:which|this|that) |这)?(?:(?:is|are|was|were)(?:(?:n['’]t| not| never) (?:the |an? |my )?"
+    r"(?i)[\s,(]*(?:(?:which|this|that) |这)?(?:(?:is|are|was|were)(?:(?:n['’]t| not| never) (?:the |an? |my )?"
     r"(?:correct|right|best|answers?|choices?|options?|it)(?![A-Za-z])"
     rf"|(?: \w+)? (?:{_WRONG}|(?:false|invalid|impossible|a distractor)(?![A-Za-z])))"
     r"|是(?:错|不[正对])"
     rf"|(?P<short>{_WRONG}|(?:probably |certainly |definitely )?not(?: really| quite)?\W*$|不(?:正确|对|成立)"
     r"|不(?:是|能选|应选|选)(?!\s*\(?[A-Za-z])|错误?的|有误|被?排除))",
-    re.IGNORECASE,
 )
 _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
@@ -351,27 +349,23 @@ _TEXT_END = re.compile(
 
 #: The text up to the clause of a statement, which begins with its sentence or its conclusion.
 _UP_TO_CLAUSE = re.compile(
-    r"\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
+    r"(?s)\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
     r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)",
-    re.DOTALL,
 )
 #: Words after its last comma that say that others state it, or that the letter is not that of the answer.
 _NOT_THE_ANSWER = re.compile(
-    r"(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|prove|explain|to show|nobody|students?|people|said|first|second"
+    r"(?i)(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|prove|explain|to show|nobody|students?|people|said|first|second"
     r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|老师|[他她谁]|证明|据说",
-    re.IGNORECASE,
 )
 _NO_DOUBT = re.compile(
-    r"(?:no|without(?: a| any)?|beyond) doubt|\b(?:I|we) (?:believe|think)\b|not only|most (?:likely|probable)|不难",
-    re.IGNORECASE,
+    rf"(?i){NO_DOUBT.pattern}|\b(?:I|we) (?:believe|think)\b|not only|most (?:likely|probable)",
 )
 #: Words right before a statement that keep it from counting.
 _DOUBT_BEFORE = re.compile(
-    r"(?<![A-Za-z])(?:each|every|which|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
+    r"(?i)(?<![A-Za-z])(?:each|every|which|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
     r"(?: (?:the|correct|right|final|best|option|choice|answer|only))*[ _*(]*$"
     r"|(?:[不非没勿别误错未]|为什么|为何|怎么|无法|不一定)[有是选应该能可要会的正确答案项]*$"
     r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?|说法|结论|命题|图|点) ?$",
-    re.IGNORECASE,
 )
 #: Words after a statement or its letters that make a question or a condition of it.
 _OPEN_AFTER = re.compile(
@@ -380,24 +374,18 @@ _OPEN_AFTER = re.compile(
 _ASIDE = re.compile(r", ?(?!而?不是)")
 #: A hesitation after a statement and the text in which it may name another letter: `Sorry, it is A`.
 _CORRECTION = re.compile(
-    r"(?:(?:[.,;!?。\n…-]|^)[\s.]*(?:(?i:no|wait|sorry|actually|correction|hmm+|oops|hold on|on second thoughts?"
-    r"|I mean|I made an? (?:mistake|error)|or rather)\b|不对|等等|更正|抱歉)|, ?(?:but\b|但))([^.\n。]{0,60})"
+    rf"(?:(?:[.,;!?。\n…-]|^)[\s.]*(?i:{HESITATION}|(?:I mean|I made an? (?:mistake|error)|or rather)\b|更正)"
+    r"|, ?(?:but\b|但))([^.\n。]{0,60})"
 )
 
 # --- the last sentence
 
 _SENTENCE_END = re.compile(r"(?<=[!?。;])|(?<![ (][A-Z]\.)(?<=\.)\s+|\n")
-#: Words before an option that name it as the result.
-_NAMES_OPTION = re.compile(
-    r"(?:(?<![A-Za-z])(?:is|are|be|match(?:es)?|corresponds? to|agrees? with|left with|gives?(?: us)?|leads?(?: us)? to|namely|i\.e\.,?|choose|select|pick|by)"
-    r"|(?:is|are|equals|[=为是]).{0,60}[,(=]|即|对应|为|是|选择?) ?(?:the )?[(]?$"
-)
 _IS = re.compile(r"(?:(?<![A-Za-z])(?:is|are|equals)|[为是:]|等于) ?")
 #: Words in the last sentence that bound its result, or make a point or a list of options of it.
 _NOT_A_RESULT = re.compile(
-    r"(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
-    r"|excludes?|points?|now|consider|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
-    re.IGNORECASE,
+    r"(?i)(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
+    r"|excludes?|points?|now|next|consider|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
 )
 
 
@@ -482,7 +470,12 @@ def _read_words(
         return verdicts[0].text, verdicts[0].letters if agree else AMBIGUOUS
     if options and (letters := _read_line(line, legal, options)):
         return line, letters
-    return _read_opening(text, legal, options)
+    line, _, rest = text.partition("\n")
+    label = _MENTION.match(line.strip())
+    others = {mention["letter"] for mention in _MENTION.finditer(rest)} & legal
+    if not label or is_denied_after(text) or others - {label["letter"]}:
+        return "", None
+    return line, _read_line(line.strip(), legal, options)
 
 
 def _statements(
@@ -520,10 +513,7 @@ def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str
     if match is None or letters is None:
         letters = read_letters(line, legal, options)
         return letters if letters is not None else _option_of(text, options) or None
-    if match[2]:  # "B or 8 kg" picks B if 8 kg is its text
-        own = matching_options(text[match.end() :], options, by_value=True)
-        return letters if own == letters else AMBIGUOUS
-    if _ALTERNATIVE.match(text, match.end(1)):
+    if match[2] or _ALTERNATIVE.match(text, match.end(1)):
         return AMBIGUOUS
     if denies_letter(text[match.end(1) :].lstrip(" .:,、。-–—")):
         return None
@@ -560,33 +550,15 @@ def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -
     mention = mentions[-1]
     letter = frozenset(mention["letter"])
     before, after = sentence[: mention.start()], sentence[mention.end() :].strip(" ,;:*)")
-    own = strip_markup(options.get(mention["letter"], ""))
-    rest = (
-        re.sub(rf"(?<![A-Za-z0-9]){re.escape(own)}(?![A-Za-z0-9])", "=", before) if own else before
-    )
-    clause = _UP_TO_CLAUSE.sub("", rest, count=1)
+    own = strip_markup(options.get(mention["letter"], "")) or "\n"
+    clause = _UP_TO_CLAUSE.sub("", before.replace(own, "="), count=1)
     *_, value = _IS.split(clause)
-    is_followed, has_value = (_option_of(part, options) == letter for part in (after, value))
-    if (after and not is_followed) or _NOT_A_RESULT.search(clause) or _is_in_doubt(rest, ""):
+    is_followed = _option_of(after, options) == letter
+    if (after and not is_followed) or _NOT_A_RESULT.search(clause) or _is_in_doubt(clause, ""):
         return None
-    if not (before if mention[0] == mention["letter"] else clause).strip(" ,*:("):
-        return None if after and not before.strip() else letter
-    is_own = rest != before or is_followed or has_value or not value
+    is_own = is_followed or own in before or not value or _option_of(value, options) == letter
     is_signed = (mention["open"] or mention["close"]) and is_own
-    states = is_signed or (mention["word"] and _NAMES_OPTION.search(clause))
-    return letter if states else None
-
-
-def _read_opening(
-    text: str, legal: frozenset[str], options: Mapping[str, str]
-) -> tuple[str, Letters]:
-    """Return the option in the first line of a text whose other lines name no other option."""
-    line, _, rest = text.partition("\n")
-    label = _MENTION.match(line.strip())
-    others = {mention["letter"] for mention in _MENTION.finditer(rest)}
-    if not label or is_denied_after(text) or others & legal - {label["letter"]}:
-        return "", None
-    return line, _read_line(line.strip(), legal, options)
+    return letter if is_signed or mention["word"] or not before.strip(" ,*:(") else None
 
 
 def _read_line(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
@@ -600,7 +572,7 @@ def _is_in_doubt(before: str, head: str) -> bool:
     """Return whether the words before letters, of which `head` states them, keep them from counting."""
     before, head = _NO_DOUBT.sub("", before), _NO_DOUBT.sub("", head)
     clause = _UP_TO_CLAUSE.sub("", before, count=1)
-    part = clause.rpartition(",")[2] if "," not in head else ""
+    part = clause.rpartition(",")[2]
     return bool(
         _DOUBT_BEFORE.search(before[-MAX_GAP:])
         or DOUBT.search(clause + head)

@@ -18,14 +18,13 @@ _SIGNS = r"[\s$*_\\([{:：]*"
 
 #: Words that deny what a sentence says, and words that doubt or ask it. `可能是` doubts, `可能的` does not.
 DENIAL = re.compile(
-    rf"{doubt.NOT}|\b(?:neither|nor|kein|wrong|incorrect)\b|{doubt.CJK_NOT}|错误", re.IGNORECASE
+    rf"(?i){doubt.NOT}|\b(?:neither|nor|kein|wrong|incorrect)\b|{doubt.CJK_NOT}|错误"
 )
 DOUBT = re.compile(
-    rf"[?？][^\w?？]*$|\b(?:{doubt.MAYBE}|{doubt.IF}|unsure|could|might|(?-i:may)|guess|either|should have|let|assume|seems?|appears?"
+    rf"(?i)[?？][^\w?？]*$|\b(?:{doubt.MAYBE}|{doubt.IF}|unsure|could|might|(?-i:may)|guess|either|should have|let|assume|seems?|appears?"
     r"|possible(?=\W*$|\s+(?:answers?|that)\b)|supposed|used to|(?:says|claims|thinks)\s+(?:it|that)|exceeds?|tempting|had we|believes"
     r"|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
     r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
-    re.IGNORECASE,
 )
 
 # --- a clause that governs the answer after it: `I don't think the answer is 12`
@@ -56,7 +55,7 @@ _CJK_GOVERNS = re.compile(
 )
 _CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
 _LEAD_START = re.compile(
-    rf"[.,:()\[\]{{}}$<>=\\|#→，：（）、✅]|\b(?:{doubt.HENCE}|then|and|but|which)\b", re.IGNORECASE
+    rf"(?i)[.,:()\[\]{{}}$<>=\\|#→，：（）、✅]|\b(?:{doubt.HENCE}|then|and|but|which)\b"
 )
 NO_DOUBT = re.compile(
     r"\b(?:(?:there is |i have )?no|without(?: an?y?)?|beyond(?: any)?) doubt|not (?:hard|difficult) to|不难",
@@ -92,29 +91,25 @@ _BETWEEN = (
 )
 #: The subject, the verb and the signs before a box.
 _BOX_LEAD = re.compile(
-    r"(?:(?:\b(?:answer|result|value|solution|number|sum|total|it|(?<!['’])[a-z])|答案|结果)\s*)?"
+    r"(?i)(?:(?:\b(?:answer|result|value|solution|number|sum|total|it|(?<!['’])[a-z])|答案|结果)\s*)?"
     r"(?:\b(?:(?:must|would|should|could)\s+be|is|are|was|be|equals?|equal\s+to|exactly)|=|[是为])?"
     rf"{_SIGNS}$",
-    re.IGNORECASE,
 )
 _HEDGED = re.compile(
-    rf"(?:\b(?:{doubt.HEDGE})\s*,?|{doubt.CJK_HEDGE}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue"
+    rf"(?i)(?:\b(?:{doubt.HEDGE})\s*,?|{doubt.CJK_HEDGE}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue"
     r"|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$",
-    re.IGNORECASE,
 )
 _GOVERNED_BOX = re.compile(rf"(?:{_GOVERNS}){_BETWEEN}$", re.IGNORECASE)
 #: The same before a subject of several words: `I doubt that the number of ways is \boxed{12}`.
 _GOVERNED_CLAUSE = re.compile(
-    rf"(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)"
+    rf"(?i)(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)"
     rf"|\bif\s+(?:[a-z]+\s+){{1,6}}?were){_SIGNS}$",
-    re.IGNORECASE,
 )
 _ANSWER_IS = re.compile(rf"(?:\banswers?\s+(?:is|are|was)\b|答案[是为]?){_SIGNS}$", re.IGNORECASE)
 #: The denial right before a box.
 _NOT_BOX = re.compile(
-    rf"(?:(?:{doubt.NOT}|\b(?:nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
+    rf"(?i)(?:(?:{doubt.NOT}|\b(?:nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
     r"|\b(?:would\s+have\s+been|your\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|for\s+example,?))$",
-    re.IGNORECASE,
 )
 #: Words of the patterns above that govern only beside another word of them: `do not write`.
 _COMMON = _LEAD_WORDS | _REASONS | split_words(
@@ -146,13 +141,12 @@ _FAILS = (
 _DIGIT = r"[$(\[+-]{0,3}\\?\d"
 #: Words right after an answer that deny it, or the question mark of its sentence.
 _DENIED_AFTER = re.compile(
-    r"[\s$*_\\)\]}…]*(?:\.\.\.\s?)?(?:[?？]|[,，]?\s?[(（←]?\s*(?:(?:but\s+)?(?:this|that|which|it)\s+)?"
+    r"(?i)[\s$*_\\)\]}…]*(?:\.\.\.\s?)?(?:[?？]|[,，]?\s?[(（←]?\s*(?:(?:but\s+)?(?:this|that|which|it)\s+)?"
     rf"(?:(?:(?:is|was|seems|looks|must\s+be|should\s+be|ist|est|es|è|é|está)\s+)?{_IS_WRONG}|{_FAILS}"
     r"|would\s+be\s[^.\n]{1,40}\sif\b)"
     rf"|\s?[,→—–-]\s?(?:wait|no|or\s+rather|i\s+mean|make\s+that)\b[\s,:]{{0,3}}{_DIGIT}"
     rf"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:{doubt.CJK_WRONG}|不是|是?错的?|应?舍去|不可能"
     r"|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
-    re.IGNORECASE,
 )
 #: A sentence takes an answer back if it calls it wrong, or if it hesitates and states nothing but
 #: another value: `Wait, it is 13.` One that checks it (`Wait, let me verify: 5 + 7 = 12`) does not.
@@ -181,16 +175,14 @@ _OTHER_VALUE = (
     rf"{_DIGIT}[^\n.;。；]{{0,20}}(?:[.;。；\n]|$)"
 )
 _TAKEN_BACK = re.compile(
-    rf"{_SENTENCE_START}(?:{_HESITATES}{{0,3}}{_CALLS_IT_WRONG}|{_HESITATES}{{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
+    rf"(?i){_SENTENCE_START}(?:{_HESITATES}{{0,3}}{_CALLS_IT_WRONG}|{_HESITATES}{{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
     rf"|[^.\n]{{1,80}}\b(?:so|hence|and)\s+(?:it|this|that)\s+is\s+{_IS_WRONG}))",
-    re.IGNORECASE,
 )
 #: The next sentence may also call it wrong after `but` and the like, and in more words.
 _TAKEN_BACK_NEXT = re.compile(
-    rf"[\s$*_\\)\]}}]*{_SENTENCE_START}\s*"
+    rf"(?i)[\s$*_\\)\]}}]*{_SENTENCE_START}\s*"
     rf"(?:(?:but wait|but|however|unfortunately|yet|on reflection|{doubt.HENCE}|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
     rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})",
-    re.IGNORECASE,
 )
 #: Blank lines are one, because the patterns above try each blank in several places.
 _BLANK_LINES = re.compile(r"\n\s+")

@@ -25,7 +25,7 @@ CJK_HENCE = "所以|因此|因而|综上所述|综上|故|从而|于是"
 #: Words with which a writer takes back what stands before them.
 HESITATION = (
     r"(?:no(?=\s?[,.:!…–—-])|wait|actually|correction|edit|update|sorry|typo|oops|oh no|hold on|hm+"
-    r"|on second thoughts?|just kidding|i changed my mind)\b|不|等等|等一下|抱歉|其实"
+    r"|on second thoughts?|just kidding|i changed my mind)\b|不(?=\s?[,，.。:!！…–—-])|等等|等一下|抱歉|其实"
 )
 
 # --- words

@@ -242,39 +242,32 @@ def _parse_parts(tokens: Sequence[Token]) -> Node | None:
         return None
     starts = [
         at
-        for at, (opening, mark, closing) in enumerate(
-            zip(tokens, tokens[1:], tokens[2:], strict=False)
-        )
-        if opening.is_sign("(") and closing.is_sign(")")
-        if at == 0
-        or opening.follows_space
-        or mark.kind == "num"
-        or tokens[at - 1].is_sign(",", ";")
+        for at, sign in enumerate(tokens[:-2])
+        if sign.is_sign("(") and tokens[at + 2].is_sign(")")
+        if not at
+        or sign.follows_space
+        or tokens[at + 1].kind == "num"
+        or tokens[at - 1].text in ",;"
     ]
     marks = [tokens[at + 1].low for at in starts]
     if len(marks) < 2 or sorted(marks) not in [each[: len(marks)] for each in _PART_MARKS]:
         return None
-    parts = {}
+    parts: dict[str, Node | None] = {}
     for mark, start, stop in zip(marks, starts, [*starts[1:], len(tokens) - 1], strict=True):
-        content = list(tokens[start + 3 : stop])
-        while content and content[-1].is_sign(",", ";", "."):
-            content.pop()
-        if (node := _parse_or_none([*content, tokens[-1]])) is None:
-            return None
-        parts[mark] = node
-    ordered = [parts[mark] for mark in sorted(marks)]
+        end = stop - tokens[stop - 1].is_sign(",", ";", ".")
+        parts[mark] = _parse_or_none([*tokens[start + 3 : end], tokens[-1]])
+    ordered = [part for mark in sorted(marks) if (part := parts[mark])]
+    if len(ordered) < len(marks):
+        return None
     if all(map(is_equation, ordered)):
         return ("list", *ordered)
     return ("list", *(("rel", "=", ("sym", f"part {i}"), part) for i, part in enumerate(ordered)))
 
 
 _CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
-_NUMBERS = rf"[{_CIRCLED}]|[(（]\d\d?[)）]|(?<!\d)\d\d?(?!\d)"
-_JOINT = r"(?:[\s,，、;；$和与及{}]|and|\\text)*"
-_STATEMENTS = re.compile(rf"{_JOINT}(?:(?:{_NUMBERS}){_JOINT}){{1,20}}")
-_MARKED_STATEMENTS = re.compile(
-    rf"{_JOINT}(?:(?:[{_CIRCLED}]{_JOINT})+|(?:[(（]\d\d?[)）]{_JOINT}){{2,}})"
-)
+_MARKED = rf"[{_CIRCLED}]|[(（]\d\d?[)）]"
+_NUMBERS = re.compile(rf"{_MARKED}|\d{{1,2}}")
+_JOINTS = re.compile(r"[\s,，、;；$和与及{}]|and|\\text")
 
 
 def _same_statements(pred: str, gold: str) -> bool | None:
@@ -282,16 +275,15 @@ def _same_statements(pred: str, gold: str) -> bool | None:
 
     A gold whose numbers do not ascend is an order.
     """
-    sides = (pred, gold)
-    if len(pred) + len(gold) >= MAX_DIGITS or not any(map(_MARKED_STATEMENTS.fullmatch, sides)):
-        return None
-    if not all(map(_STATEMENTS.fullmatch, sides)):
+    sides = [_JOINTS.sub(" ", side) for side in (pred, gold) if len(side) < MAX_DIGITS]
+    marks = [re.sub(rf"(?:{_MARKED})\s*", "#", side).strip() for side in sides]
+    is_marked = {"#"} in map(set, marks) and (
+        marks[0] != "#" or _CIRCLED.find(pred.strip("$ ")) >= 0
+    )
+    if not is_marked or any(_NUMBERS.sub("", side).strip() for side in sides):
         return None
     own, other = (
-        [
-            _CIRCLED.find(each) + 1 or int(each.strip("()（）"))
-            for each in re.findall(_NUMBERS, side)
-        ]
-        for side in (pred, gold)
+        [_CIRCLED.find(each) + 1 or int(each.strip("()（）")) for each in _NUMBERS.findall(side)]
+        for side in sides
     )
     return (sorted(own) if other == sorted(other) else own) == other

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from rewardkit.answers import denial, prose
 from rewardkit.answers.denial import ALTERNATIVELY, governs
+from rewardkit.answers.doubt import CJK_HEDGE, OR
 from rewardkit.answers.prose import TAIL_CHARS, strip_statement
 
 #: Most marks that are read, from the last one back.
@@ -26,9 +27,8 @@ _THOUGHTS = (
 )  # fmt: skip
 #: What a reader does not see: comments of HTML and TeX, struck text, phantoms.
 _HIDDEN = re.compile(
-    r"<!--(?:(?!<!--|-->).)*-->|^[ \t]*%[^\n]*"
+    r"(?sm)<!--(?:(?!<!--|-->).)*-->|^[ \t]*%[^\n]*"
     r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}",
-    re.DOTALL | re.MULTILINE,
 )
 _DIGITS = re.compile(r"\d+")
 
@@ -43,12 +43,11 @@ _BOX_JOINTS = re.compile(
     r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
-_OR = re.compile(r"\bor\b|或")
+_OR = re.compile(OR)
 #: An integer after `or`, or that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
 _RIVAL = re.compile(
-    r"(?:\A[\s$)]{0,4}(?:or|或)|(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?)\s?(not|不是)?\s?"
+    r"(?i)(?:\A[\s$)]{0,4}(?:or|或)|(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?)\s?(not|不是)?\s?"
     r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
-    re.IGNORECASE,
 )
 
 # --- tags and `####`
@@ -80,24 +79,20 @@ _EUROPEAN = (
     r"(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*"
     r"(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)(?:\s+(?:donc|also|entonces)\b)?)"
 )
-_CHINESE_OPEN = r"不|并不|并非|可能|也许|或许|至[少多]|最[少多]|[小大]于"
+_CHINESE_OPEN = rf"不|并不|并非|{CJK_HEDGE}|至[少多]|最[少多]|[小大]于"
 _CHINESE = (
     rf"答案(?:应该|应当|应|就|便|也|即)?(?:({_CHINESE_OPEN})|[是为](?!否)|[：:=】]|等于)[:：]?"
     r"|(?:答|答え|답은)[:：]|答えは|답은"
 )
 #: `answer is`, `Answer:` and the like; a group matches if the answer is denied or only possible.
 _PHRASE = re.compile(
-    rf"(?:{_SUBJECT}(?:({_OPEN_VERB})|{_VERB})|{_EUROPEAN}|{_CHINESE})[*_\"'`\s]*", re.IGNORECASE
-)
-_CORRECTION = re.compile(
-    r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*"
+    rf"(?i)(?:{_SUBJECT}(?:({_OPEN_VERB})|{_VERB})|{_EUROPEAN}|{_CHINESE})[*_\"'`\s]*"
 )
 #: Words after a quoted answer that is not the only one.
 _ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
 #: Words before a phrase at the start of a box or a tag.
 _PHRASE_LEAD = re.compile(
-    r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
-    re.IGNORECASE,
+    r"(?i)(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
 )
 #: A sentence to its end.
 _AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
@@ -110,12 +105,10 @@ _VALUE = (
 )
 #: The rest of a line that is a value and nothing else, and a second value on the next line.
 _VALUE_ALONE = re.compile(
-    rf"[^\w$\\(-]*(?:(?:{ALTERNATIVELY}|also)\b[,:]?\s*|或者?|也许|可能是)?({_VALUE})\W*",
-    re.IGNORECASE,
+    rf"(?i)[^\w$\\(-]*(?:(?:{ALTERNATIVELY}|also)\b[,:]?\s*|或者?|也许|可能是)?({_VALUE})\W*",
 )
 _VALUE_BELOW = re.compile(
-    rf"[ \t]*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})",
-    re.IGNORECASE,
+    rf"(?i)[ \t]*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})",
 )
 
 
@@ -287,8 +280,7 @@ def _phrase(text: str) -> tuple[str | None, int]:
         rest = _AFTER_SENTENCE.match(text, mark.end())
         after_phrase = rest.end() if rest else len(text)
         if mark.lastindex:
-            meant = _CORRECTION.match(text, mark.end(), mark.end() + 60)
-            return (_read_statement(text, meant.end()) if meant else None), after_phrase
+            return None, after_phrase
         statement = _read_statement(text, mark.end())
         after = text[max(mark.end(), text.find(statement, mark.end())) :].removeprefix(statement)
         if clause == "denies" or denial.is_denied_after(after) or statement.endswith(("?", "？")):

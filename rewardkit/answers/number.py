@@ -52,7 +52,7 @@ _CHANGING_WORDS = doubt.DENIALS | doubt.OPERATIONS | split_words(
 )  # fmt: skip
 #: Words before an equation that leave its answer open or retract it.
 _HEDGES = doubt.DENIALS | doubt.HEDGES | {"or", "either"}
-_CHINESE_HEDGE = re.compile("或|可能|也许|不是|错误")
+_CHINESE_HEDGE = re.compile(f"或|不是|{doubt.CJK_WRONG}|{doubt.CJK_HEDGE}")
 #: Chinese characters that change or bound the number beside them.
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other letter is a name, as in `2x` and `f(5)`.
@@ -79,9 +79,8 @@ _STATEMENT_LEAD = re.compile(
 #: Words and signs that leave open whether a number in a sentence is the answer.
 _OPEN_WORDS = (doubt.LABEL_DOUBTS | doubt.RETRACTIONS | doubt.MONTHS) - {"used"} | split_words(
     "or ou oder или либо lub either alternatively otherwise where but if assuming given what how over exceed"
-    " exceeds square reciprocal multiple divisible base bound discard reject fail contradict"
-    " jan feb mar apr jun jul aug sep sept oct nov dec"
-)  # fmt: skip
+    " exceeds square reciprocal multiple divisible base bound discard reject fail contradict sept"
+) | {month[:3] for month in doubt.MONTHS}  # fmt: skip
 _CHINESE_MODIFIERS = "|".join(sorted({*doubt.CHINESE_NUMBER_MODIFIERS} - {*"和与及到"}))
 _CHINESE_OPEN = (
     r"[?？年月日]|不是|并非|错误|不等|舍去|增根|不符|余数|倍是|中的?\s?\d"

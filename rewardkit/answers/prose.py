@@ -10,6 +10,7 @@ import re
 from typing import Literal, NamedTuple
 
 from rewardkit.answers.denial import ALTERNATIVELY, DENIAL, DOUBT
+from rewardkit.answers.doubt import MONTHS
 
 #: Characters at the end of a response that are searched.
 TAIL_CHARS = 2000
@@ -46,36 +47,31 @@ _UNKNOWN = re.compile(
 #: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
 #: that is denied (`12, not 13`).
 STATEMENT_END = re.compile(
-    r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
+    r"(?i)[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
     rf"(?!\s+(?:{ALTERNATIVELY}|it\s+(?:could|might|may))\b)"
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|である|입니다|이다"
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
     rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|não|pas|nicht|rather than|instead of)\s{_VALUE_NEXT}"
     rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}",
-    re.IGNORECASE,
 )
 
 # --- the last sentence
 
 #: A code fence at the end that holds text, not a program.
-_FENCE = re.compile(
-    r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.IGNORECASE
-)
+_FENCE = re.compile(r"(?i)```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$")
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|\s(?=¡)|;\s(?![A-Za-z]\w?\s?=)")
 _CONTENTFUL = re.compile(r"[\W_]*[^\W_]")
 #: A remark without a value: it speaks to the reader, exclaims, or says that the work is done.
 _REMARK = re.compile(
-    r"(?!.*[\d$\\])(?:.*(?:\b(?:you|your|me|te|vous|ihnen|dir|вам)\b|[!！]\W*$|[你您我祝谢]|お役|ください)"
+    r"(?i)(?!.*[\d$\\])(?:.*(?:\b(?:you|your|me|te|vous|ihnen|dir|вам)\b|[!！]\W*$|[你您我祝谢]|お役|ください)"
     r"|\W*(?:so |and |this means (?:that )?)?(?:we(?:'re| are) done|done\b|q\.?e\.?d|any questions|is there (?:any|some)thing"
     r"|does (?:that|this|it) make sense|is (?:that|this|it) clear|(?:i )?hope\b|feel free|请随时|希望"
     r"|(?:this|that|which) (?:matches|agrees|confirms|completes|checks|makes sense|works|is (?:consistent|the only))"
     r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь)))",
-    re.IGNORECASE,
 )
 _GIVES_UP = re.compile(
-    r"\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
-    re.IGNORECASE,
+    r"(?i)\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
 )
 
 # --- what a sentence states
@@ -83,10 +79,9 @@ _GIVES_UP = re.compile(
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")
 #: Words that introduce a conclusion.
 _CONCLUSION = re.compile(
-    r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
+    r"(?i)(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
     r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|всего|итого|insgesamt|(?:au|en) total|全部で|合計|모두|총|よって|したがって|ゆえに|따라서|그러므로|[,，]则|即|共|答[:：]|∴)[,，、:：]?\s*",
-    re.IGNORECASE,
 )
 _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
@@ -119,7 +114,7 @@ _MENTION = re.compile(
 _SETTING = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
 _TOKEN = re.compile(rf"{MATH_SPAN.pattern}|[Ii]l y a|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTH = "|".join(map(str.title, MONTHS))
 _WORD = re.compile(
     rf"\W*(?:\d+-)?(?!(?:{_MONTH})\W*$)[^\W\d_]{{2,}}(?:['’/-][^\W\d_]+)*\W*|\W*[aAI]\W*"
 )

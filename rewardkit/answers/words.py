@@ -7,6 +7,7 @@ same date, and by a sentence whose other words have no content or are the questi
 import re
 from collections.abc import Iterator
 
+from rewardkit.answers import doubt
 from rewardkit.answers.denial import DOUBT
 from rewardkit.answers.open_answers.golds import Date, dates_in
 from rewardkit.answers.open_answers.words import stem
@@ -30,31 +31,24 @@ _TRUTH_VALUES = {
     **dict.fromkeys("no N false F 否 错 错误 不是 不对 不正确 × ✗".split(), False),
 }
 _TRUTH = re.compile(
-    r"(?:(?:it|this|that|the (?:statement|claim|assertion)) is |(?:这|这个|该)?(?:命题|说法|判断|结论)是?|这是)?"
+    r"(?si)(?:(?:it|this|that|the (?:statement|claim|assertion)) is |(?:这|这个|该)?(?:命题|说法|判断|结论)是?|这是)?"
     r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])的?"
     r"(?:[\s,，.;:：。；—–-]*(?P<reason>\s(?:because|since|as)\s.+|(?:因为|由于).+)"
     r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?",
-    re.DOTALL | re.IGNORECASE,
 )
-_DENIAL = re.compile(
-    r"\b(?:no|not|never|cannot|fails?|false)\b|n['’]t\b|[不没非无比]", re.IGNORECASE
-)
+_DENIAL = re.compile(rf"{doubt.NOT}|\b(?:no|fails?|false)\b|[不没非无比]", re.IGNORECASE)
 #: Words that, besides those of `doubt`, turn or restrict a statement, or join another one.
 _TURN = re.compile(
-    r"\b(?:yes|or|but|however|although|though|yet|wait|actually|probably|likely|would|when|for|except|only|some"
+    r"(?i)\b(?:yes|or|but|however|although|though|yet|wait|actually|probably|likely|would|when|for|except|only|some"
     r"|sometimes|almost|nearly|partly|than|both|depends|depending|wrong|incorrect|otherwise|hardly)\b|[?？/]"
     r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过",
-    re.IGNORECASE,
 )
 
 # --- dates
 
-_MONTH = "jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec"
+_MONTH = "|".join(sorted({month[:3] for month in doubt.MONTHS}))
 #: The name of a month, or the first parts of a date in figures.
-_DATE = re.compile(
-    rf"(?:{_MONTH})[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:{_MONTH})|\d{{4}}[-年/]\d",
-    re.IGNORECASE,
-)
+_DATE = re.compile(rf"(?i)(?:{_MONTH})[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:{_MONTH})|\d{{4}}[-年/]\d")
 _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 
 # --- sentences
@@ -90,7 +84,7 @@ _CHINESE_ADJECTIVE = re.compile(
 
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _ASKED_SCALE = re.compile(
-    r"\b(?:in|how many)\s(?:\w+\s(?:of\s)?){0,2}(thousand|million|billion)s?\b", re.IGNORECASE
+    r"(?i)\b(?:in|how many)\s(?:\w+\s(?:of\s)?){0,2}(thousand|million|billion)s?\b"
 )
 _ASKED_PERCENT = re.compile(r"%|\bper ?cent|百分")
 
@@ -104,10 +98,11 @@ _REMARK = (
     r"|(?:exact|final|square units|the only)(?: [a-z]{1,20})?)"
 )
 _REMARK_AFTER = re.compile(
-    rf"{_TEXT}{{0,5}}(?:[(（]{_TEXT}{{0,5}}{_REMARK}[)）]|(?:[,，;；]|(?<=\s)(?=at\s)){_TEXT}{{0,5}}{_REMARK})[\s.。$}}]{{0,5}}$"
+    rf"{_TEXT}{{0,5}}(?:[(（]{_TEXT}{{0,5}}{_REMARK}[)）]"
+    rf"|(?:[,，;；]|(?<=\s)(?=at\s)){_TEXT}{{0,5}}{_REMARK})[\s.。$}}]{{0,5}}$"
 )
 _UNSURE = re.compile(
-    r"\b(?:or|nor?t?|but|however|maybe|perhaps|possibly|wrong|mistake|also|bound|least|most|than)\b"
+    rf"\b(?:or|nor?t?|but|however|{doubt.MAYBE}|wrong|mistake|also|bound|least|most|than)\b"
     r"|;|；|[,，]\s?\d|[或不非错误]|可能"
 )
 #: A noun that says of what kind the value after it is.
@@ -116,12 +111,9 @@ _KIND = re.compile(
     r"|circle|parabola|ellipse|matrix|vector|polynomial|expression|fraction)s?\s(?=[$\\(\[{\d+-]|[A-Za-z]\b)"
     r"|(?:函数|点|区间|集合|直线|曲线|圆|抛物线|椭圆|矩阵|向量|多项式)\s?(?=[$\\(\[{\d]|[A-Za-z])"
 )
-_UP = r"increas\w*|rose|ris(?:es?|en)|gr(?:e|o)w(?:s|n|th)?"
-_DOWN = r"decreas\w*|reduc\w*|drop\w*|fell|fall(?:s|en)?|declin\w*"
+#: A change and its size: `decreased by 15%`.
 _CHANGE = re.compile(
-    rf"(?:(?:an?\s)?(?P<verb>{_UP}|{_DOWN})\s(?:by|of)\s|an?\s)?(?P<value>[-+$\\]{{0,2}}\d\S*)"
-    rf"(?:\s(?P<noun>{_UP}|{_DOWN}))?",
-    re.IGNORECASE,
+    r"(?i)(?:an?\s)?((?:in|de)creas|reduc|drop|rose|ris|gr[eo]w|fell|fall|declin)\w*\s(?:by|of)\s([-+$\\]{0,2}\d\S*)",
 )
 
 
@@ -238,7 +230,7 @@ def in_asked_scale(text: str, value: Node, question: str) -> Iterator[Node]:
 def value_without_remark(text: str, question: str) -> str:
     """Return an answer without the words around its value that add nothing to it.
 
-    A change is its size, unless the question asks for the opposite: `decreased by 15%` is `15%`.
+    A change is its size if the question has its word: `decreased by 15%` is `15%`.
     """
     if len(text) > MAX_CHARS:
         return text
@@ -248,8 +240,4 @@ def value_without_remark(text: str, question: str) -> str:
     if kind := _KIND.match(text):
         text = text[kind.end() :]
     change = _CHANGE.fullmatch(text)
-    if change is None or not (word := change["verb"] or change["noun"]):
-        return text
-    asked, other = (_UP, _DOWN) if re.match(_UP, word, re.IGNORECASE) else (_DOWN, _UP)
-    is_opposite = re.search(other, question) and not re.search(asked, question)
-    return text if is_opposite else change["value"]
+    return change[2] if change and (not question or change[1].lower() in question) else text
