@@ -27,7 +27,8 @@ LANGUAGES = {
     "go": ("go", "golang"),
     "nodejs": ("javascript", "js", "nodejs", "node"),
 }
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
+_NAMES = frozenset(name for names in LANGUAGES.values() for name in names)
+_MARK = re.compile(r"`{3,}|~{3,}")
 
 
 def program_of(response: str, language: str = "python", entry_point: str = "") -> str:
@@ -50,14 +51,29 @@ def program_of(response: str, language: str = "python", entry_point: str = "") -
 
 def _blocks(text: str) -> list[tuple[str, str]]:
     """Return the language and the content of each fenced block."""
-    blocks, fence, language, start = [], "", "", 0
-    for match in _FENCE.finditer(text):
-        mark, label = match[1], match[2].lower()
-        if not fence:
-            fence, language, start = mark, label.strip("{}.").partition("{")[0], match.end() + 1
-        elif mark[0] == fence[0] and len(mark) >= len(fence) and not label:
-            blocks.append((language, text[start : match.start()]))
+    blocks: list[tuple[str, str]] = []
+    lines, start, fence, language = text.split("\n"), 0, "", ""
+    for number, line in enumerate(lines):
+        mark, label = _fence(line)
+        if mark and not fence:
+            fence, language, start = mark, label.strip("{}.").partition("{")[0], number + 1
+        elif mark and mark[0] == fence[0] and len(mark) >= len(fence) and not label:
+            blocks.append((language, "\n".join([*lines[start:number], ""])))
             fence = ""
     if fence:
-        blocks.append((language, text[start:]))
+        blocks.append((language, "\n".join(lines[start:])))
     return [(name, block) for name, block in blocks if block.strip()]
+
+
+def _fence(line: str) -> tuple[str, str]:
+    """Return the marks and the label of a fence; ("", "") for another line.
+
+    Text may stand before a fence that only names a known language.
+    """
+    match = _MARK.search(line)
+    words = line[match.end() :].lower().split() if match else []
+    if not match or "`" in line[match.end() :]:
+        return "", ""
+    if line[: match.start()].strip() and (len(words) != 1 or words[0] not in _NAMES):
+        return "", ""
+    return match[0], words[0] if words else ""

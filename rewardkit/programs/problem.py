@@ -125,7 +125,12 @@ def _texts(value: Any, key: str) -> list[str]:
 
 
 def _lines(value: Any) -> str:
-    """Return standard input or output as text; TACO writes some as a list of lines."""
+    """Return standard input or output as text; TACO writes some as a list of lines.
+
+    An input may be null, which verl's client of SandboxFusion takes for an empty one.
+    """
+    if value is None:
+        return ""
     if isinstance(value, list):
         return "\n".join(map(str, value)) + "\n"
     if not isinstance(value, (str, int, float)):
