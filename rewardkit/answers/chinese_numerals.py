@@ -24,21 +24,19 @@ def chinese_to_digits(text: str) -> str:
     Any other text is returned unchanged.
     """
     match = _NUMBER.fullmatch(text.strip(" $*"))
-    if match is None or not _is_unit(match["unit"]):
+    if match is None:
         return text
-    if match["unit"] and f"{match['whole'][-1]}{match['unit']}" in UNITS:
+    unit, base = match["unit"], re.sub("^[平立]方", "", match["unit"])
+    if unit and unit not in _MEASURE_WORDS and (base not in UNITS or unit in _OTHER_WORDS):
+        return text
+    if unit and f"{match['whole'][-1]}{unit}" in UNITS:
         return text  # 五千克 is 5 千克 or 5000 克
     number = str(_read_integer(match["whole"]))
     if match["places"]:
         number += "." + "".join(str(_DIGITS[char]) for char in match["places"])
     if match["below"]:
         number = rf"\frac{{{number}}}{{{_read_integer(match['below'])}}}"
-    return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}{match['unit']}"
-
-
-def _is_unit(text: str) -> bool:
-    base = text.removeprefix("平方").removeprefix("立方")
-    return not text or text in _MEASURE_WORDS or (base in UNITS and text not in _OTHER_WORDS)
+    return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}{unit}"
 
 
 def _read_integer(numeral: str) -> int:

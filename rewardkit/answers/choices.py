@@ -40,15 +40,15 @@ from rewardkit.answers.denial import (
     is_governed,
 )
 from rewardkit.answers.doubt import HESITATION
+from rewardkit.answers.equal import compare
 from rewardkit.answers.extract import boxes
 
-#: The letters of a question whose options are not known. MMLU-Pro goes up to J.
+#: The letters of a question whose options are not known; MMLU-Pro goes up to J.
 DEFAULT_LETTERS = frozenset("ABCDEFGHIJ")
 #: Most characters of an answer; and of mathematics, and most options, that are compared by value.
 MAX_CHARS, MAX_FORMULA, MAX_OPTIONS = 4096, 120, 10
 
-#: Marks an answer that leaves open which options it picks.
-AMBIGUOUS = object()
+AMBIGUOUS = object()  # marks an answer that leaves open which options it picks
 #: The letters that an answer picks, `AMBIGUOUS`, or None for no choice.
 Letters: TypeAlias = frozenset[str] | object | None
 
@@ -108,10 +108,7 @@ _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|[\u4e00-\u9fff]{2}")
 def read_letters(
     text: str, legal: frozenset[str], options: Mapping[str, str] | None = None
 ) -> Letters:
-    """Return the letters that an answer picks; `AMBIGUOUS` if it leaves them open, else None.
-
-    `legal` has the letters of the question in upper case, `options` their texts, if known.
-    """
+    """Return which of the `legal` letters an answer picks; `AMBIGUOUS` if it leaves them open, else None."""
     plain = strip_markup(text)
     letters = read_letter_list(plain, legal)
     if options:
@@ -155,9 +152,6 @@ def strip_markup(text: str, longest: int = MAX_CHARS) -> str:
 
 def read_letter_list(plain: str, legal: frozenset[str]) -> Letters:
     """Return the letters of a text that holds only letters, separators and fillers, else None."""
-    letters = frozenset(plain)
-    if letters and len(letters) == len(plain) and letters <= legal:  # a shortcut for most answers
-        return letters
     text, noise = _FILLER_WORD.subn(" ", _REJECTION.sub(" ", plain))
     runs = [run for run in _SEPARATOR.split(text) if run]
     letters = frozenset("".join(runs).upper())
@@ -178,10 +172,7 @@ def strip_lead_words(plain: str) -> str:
 
 
 def denies_letter(text: str, *, has_stop: bool = False) -> bool:
-    """Whether the text after a letter says that it is not the answer: `is wrong`, `不正确`.
-
-    After `B.` and the like (`has_stop`) a short `不正确` is an option's text, not a denial.
-    """
+    """Whether the text after a letter denies it; after `B.` (`has_stop`) a short `不正确` is an option's text."""
     denial = _DENIAL.match(text)
     return denial is not None and not (has_stop and denial["short"])
 
@@ -195,7 +186,8 @@ def matching_options(
     text = text.strip(" \n" + _TRAILING_SIGNS)
     if not same and by_value and len(options) <= MAX_OPTIONS and _is_formula(text):
         own = {letter: _text_without_label(letter, option) for letter, option in options.items()}
-        same = [letter for letter in own if _same_value(text, own[letter])]
+        formulas = filter(lambda letter: _is_formula(own[letter]), own)
+        same = [letter for letter in formulas if compare(text, own[letter]).outcome == "equal"]
     return frozenset(same)
 
 
@@ -248,12 +240,6 @@ def _is_formula(text: str) -> bool:
     return bool(is_short) and len(_WORD.findall(text)) <= 2
 
 
-def _same_value(text: str, option: str) -> bool:
-    from rewardkit.answers.equal import compare
-
-    return _is_formula(option) and compare(text, option).outcome == "equal"
-
-
 def _text_without_label(letter: str, option: str) -> str:
     label = _LABEL.match(option)
     return option[label.end() :].strip() if label and label[1] == letter else option.strip()
@@ -267,9 +253,7 @@ def _option_key(letter: str, option: str) -> str:
 def _text_key(plain: str) -> str:
     """Return the key by which texts are compared, without spaces, case and trailing conjunction."""
     text = "".join(plain.replace("~", "").split()).casefold().rstrip(_TRAILING_SIGNS)
-    text = text.removesuffix("and").rstrip(_TRAILING_SIGNS)
-    in_brackets = text[:1] == "(" and text.find(")") == len(text) - 1
-    return text[1:-1] if in_brackets else text
+    return text.removesuffix("and").rstrip(_TRAILING_SIGNS)
 
 
 # --- where a response states its choice
@@ -403,13 +387,10 @@ def final_choice(
     *,
     final_letter: bool = False,
 ) -> tuple[str, Letters]:
-    r"""Return the text of a response's final answer, "" without one, and the letters it picks.
+    """Return the text of a response's final answer, "" without one, and the letters it picks.
 
-    The final answer is the last run of boxes, or all `<answer>` blocks and the boxes after them.
-    Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous, and a last box that its
-    sentence denies picks nothing. What follows `</think>` takes precedence over the thought.
-
-    `legal` has the letters of the question, `options` their texts if the row has them. Words count
+    The final answer is the last run of boxes, or all `<answer>` blocks and the boxes after them; different
+    ones are ambiguous. What follows `</think>` takes precedence over the thought. Words count
     (`The answer is (B)`) with `final_letter`, if no box or block states a choice.
     """
     options = options or {}
@@ -432,9 +413,7 @@ def _is_last_box_denied(response: str) -> bool:
     start = max(response.rfind("\\boxed"), response.rfind("\\fbox"))
     end = response.find("}", start) + 1
     before, after = response[max(0, start - BEFORE_CHARS) : start], response[end:]
-    if not 0 <= start < end:
-        return False
-    return bool(
+    return 0 <= start < end and bool(
         is_box_denied(before, after)
         or _DOUBT_BEFORE.search(before[-MAX_GAP:].rstrip(" $"))
         or _ALTERNATIVE.match(strip_markup(after[:MAX_GAP]))

@@ -29,8 +29,7 @@ DOUBT = re.compile(
 
 # --- a clause that governs the answer after it: `I don't think the answer is 12`
 
-#: Characters before an answer that are searched for such a clause.
-CLAUSE_CHARS = 120
+CLAUSE_CHARS = 120  # characters before an answer that are searched for such a clause
 #: Words that may stand between the start of a clause and `answer` in a statement of it.
 _LEAD_WORDS = split_words(
     "the a an my our this that its it it's i we one us is are am to at now here so thus hence therefore then and but"
@@ -124,8 +123,7 @@ _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 
 # --- the text after an answer
 
-#: Characters after an answer that are searched for a retraction.
-MAX_CHARS = 2000
+MAX_CHARS = 2000  # characters after an answer that are searched for a retraction
 _NO_OBJECT = r"(?!\s+(?:to|that|if|for|when)\b)"
 _IS_WRONG = (
     rf"(?:(?:{doubt.WRONG}|invalid|impossible|rejected|discarded|excluded|extraneous|ruled\s+out|my\s+first"

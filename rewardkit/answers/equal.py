@@ -34,15 +34,14 @@ from rewardkit.answers.parsing.tree import Node, num, subtrees, symbols
 from rewardkit.answers.relations import equation_value, is_equation
 from rewardkit.answers.scalar import STRICT, Policy, TooMuchWorkError, run_with_budget
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
-from rewardkit.answers.type_rules import states_several_values, value_type
+from rewardkit.answers.type_rules import states_several_values
 from rewardkit.answers.words import in_asked_scale, same_words, value_without_remark
 
 #: The steps of a comparison, which `rewardkit explain` calls rungs.
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
-#: Most characters of an answer.
-MAX_CHARS = 4096
+MAX_CHARS = 4096  # most characters of an answer
 
 _PLAIN_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d{1,2}|-?\d+,\d{4,}", re.ASCII)
@@ -153,15 +152,8 @@ def _value_pairs(text: str, pred: ParsedAnswer, gold: ParsedAnswer) -> Iterator[
             )
             if p_read is not None and g_read is not None and (p_read, g_read) != (p, g):
                 yield p_read, g_read
-    if value_type(g) in _GROUP_TYPES and (split := _parse_split_digits(pred)) is not None:
-        yield split, g
-    if p and value_type(p) in _GROUP_TYPES and (split := _parse_split_digits(gold)) is not None:
-        yield p, split
     if g[0] == "num" and g[2] is not None and _DECIMAL_COMMA.fullmatch(text):
         yield num(Fraction(text.replace(",", ".")), 1), g
-
-
-_GROUP_TYPES = frozenset({"list", "tuple", "set"})
 
 
 def _has_unit(node: Node) -> bool:
@@ -186,7 +178,7 @@ def parse_answer(text: str) -> ParsedAnswer | None:
         tokens = tokenize(text if text.isascii() else chinese_to_digits(text))
     except UnreadableError:
         return None
-    split_tokens = _split_grouped_digits(tokens, everywhere=False)
+    split_tokens = _split_grouped_digits(tokens)
     value = _parse_parts(split_tokens) or _parse_or_none(split_tokens)
     if value is None and any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens)):
         value = _parse_or_none(split_tokens, letters_are_units=True)  # as in `5 in`
@@ -202,22 +194,13 @@ def _parse_or_none(
         return None
 
 
-def _parse_split_digits(answer: ParsedAnswer) -> Node | None:
-    """Return the tree with every `1,234` as two items; None if there is none."""
-    tokens = _split_grouped_digits(answer.tokens)
-    return _parse_or_none(tokens) if len(tokens) > len(answer.tokens) else None
-
-
-def _split_grouped_digits(tokens: Sequence[Token], *, everywhere: bool = True) -> list[Token]:
-    """Return the tokens with `1,234` as two items, in brackets or everywhere.
-
-    In brackets a comma separates items. Outside brackets it groups digits, unless the parser refuses.
-    """
+def _split_grouped_digits(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with `1,234` in brackets as two items."""
     split_tokens: list[Token] = []
     depth = 0
     for token in tokens:
         depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
-        is_split = token.kind == "num" and (everywhere or depth > 0)
+        is_split = token.kind == "num" and depth > 0
         first, *others = token.text.split(",") if is_split else [token.text]
         split_tokens.append(token._replace(text=first))
         for part in others:

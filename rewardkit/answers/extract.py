@@ -14,12 +14,10 @@ from rewardkit.answers.denial import ALTERNATIVELY, governs
 from rewardkit.answers.doubt import CJK_HEDGE, OR
 from rewardkit.answers.prose import TAIL_CHARS, strip_statement
 
-#: Most marks that are read, from the last one back.
-MAX_MARKS = 20
+MAX_MARKS = 20  # most marks that are read, from the last one back
 #: Characters after its opening in which a box must close; a longer answer is never compared.
 BOX_CHARS = 5000
-#: Characters at the end that are searched for `the answer is`.
-PHRASE_CHARS = 20_000
+PHRASE_CHARS = 20_000  # characters at the end that are searched for `the answer is`
 
 _THOUGHTS = (
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("◁think▷", "◁/think▷"),
@@ -31,8 +29,6 @@ _HIDDEN = re.compile(
     r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}",
 )
 _DIGITS = re.compile(r"\d+")
-
-# --- boxes
 
 _OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
@@ -50,15 +46,11 @@ _RIVAL = re.compile(
     r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
 )
 
-# --- tags and `####`
-
 #: A tag before the last one, and the word between them.
 _TAG_JOINT = re.compile(r"<answer>([^<>]{1,200})</answer>\s*(or|and|或者?|和|,)\s*$")
 _QUOTES = ('"', "'", "`", "“")
 #: Words after `####`, as in a Markdown heading.
 _HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
-
-# --- phrases
 
 _ANSWER_WORDS = (
     "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
@@ -94,8 +86,9 @@ _ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
 _PHRASE_LEAD = re.compile(
     r"(?i)(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
 )
-#: A sentence to its end.
-_AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
+_AFTER_SENTENCE = re.compile(
+    r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)"
+)  # a sentence to its end
 #: The signs at which a statement ends, although another value may follow: `19; 20`, `19. Or 20.`
 _STOPS = frozenset(".。．；;!！")
 _VALUE = (
@@ -125,11 +118,8 @@ class ExtractedAnswer(NamedTuple):
 def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     """Return the answer of a response at its most explicit mark; None if it states no answer.
 
-    The marks in order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`,
-    `答案：`; `####`. Without a mark, the last line or sentence counts if it states a result. Only the
-    text after the last thought counts; a thought or a box that never ends holds no answer. What is
-    denied (`the answer is not 12`) or doubted (`the answer could be 12`) is not stated. Without a
-    mark, words count only if the gold answer is words.
+    The marks in order: the last run of boxes; `<answer>`; `the answer is`, `Answer:`, `答案：`; `####`.
+    Without a mark, the last line or sentence counts if it states a result, words only if the gold is words.
     """
     contents, text = _boxed(text_after_thought(response))
     if contents is not None:
@@ -150,11 +140,7 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
 
 
 def gold_answer(text: str) -> str:
-    """Return the gold answer: the marked answer of a solution, else the whole text.
-
-    A box, `####` or `the answer is` marks it. Prose that ends in a formula is kept whole, because
-    it may say more than the formula.
-    """
+    """Return the gold answer: that of a solution at its box, `####` or `the answer is`, else the whole text."""
     tail = text[-PHRASE_CHARS:]
     return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()
 
@@ -234,19 +220,15 @@ def last_tag(text: str) -> str | None:
 
 
 def texts_between(text: str, start: str, end: str) -> list[str]:
-    """Return the texts between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
-
-    The search is linear in the text; the regular expression alone is not if `end` is missing.
-    """
-    text = text[: text.rfind(end) + len(end)]
+    """Return the texts between each `start` and the next `end`."""
+    text = text[: text.rfind(end) + len(end)]  # without an end the search would not be linear
     return re.findall(f"{re.escape(start)}(.*?){re.escape(end)}", text, re.DOTALL)
 
 
 def last_hash(text: str) -> str | None:
-    """Return the answer after the last `####` with a number, as in GSM8K's solutions.
+    """Return the line after the last `####` with a number, else after the last one; None without one.
 
-    The answer is the rest of the line, or the next line with text if the rest is empty. If no mark
-    has a number, the last mark counts; without a mark the result is None. A quoted mark is skipped.
+    A line without text is skipped, and so is a quoted mark.
     """
     last = None
     for before, after in reversed([*pairwise(text.rsplit("####", MAX_MARKS))]):

@@ -14,12 +14,9 @@ from itertools import pairwise
 from rewardkit.answers import doubt
 from rewardkit.answers.parsing.vocabulary import DISJUNCTIONS, HALF_WIDTH, split_words
 
-#: Most characters of an answer. The longest gold of MATH-500 has 159.
-MAX_CHARS = 256
-#: Largest power of ten in scientific notation.
-MAX_EXPONENT = 999
-#: Marks an answer that states more than one number.
-AMBIGUOUS = object()
+MAX_CHARS = 256  # most characters of an answer. The longest gold of MATH-500 has 159.
+MAX_EXPONENT = 999  # largest power of ten in scientific notation
+AMBIGUOUS = object()  # marks an answer that states more than one number
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _NUMBER = re.compile(
     rf"""
@@ -57,8 +54,6 @@ _CHINESE_HEDGE = re.compile(f"或|不是|{doubt.CJK_WRONG}|{doubt.CJK_HEDGE}")
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other letter is a name, as in `2x` and `f(5)`.
 _UNIT_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
-
-# --- numbers in sentences
 
 #: Most characters of a sentence that may state a number; a problem's text is longer.
 MAX_SENTENCE = 160
@@ -123,14 +118,9 @@ def read_number(text: str) -> Fraction | object | None:
 
 def _strip_markup(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(HALF_WIDTH).replace("￥", "¥"))
-    text = _MIXED.sub(_improper_fraction, text) if "frac" in text else text
+    text = _MIXED.sub(lambda m: f"{int(m[1]) * int(m[3]) + int(m[2])}/{m[3]}", text)
     text = _FRAC.sub(lambda m: f"{m[1]}/{m[2] or m[3]}", text)
     return _MARKUP.sub(" ", _TEX_MARKUP.sub(" ", text))
-
-
-def _improper_fraction(match: re.Match[str]) -> str:
-    whole, top, bottom = (int(digits) for digits in match.groups())
-    return f"{whole * bottom + top}/{bottom}"
 
 
 def _is_neutral_text(text: str) -> bool:

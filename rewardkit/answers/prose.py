@@ -10,16 +10,13 @@ import re
 from typing import Literal, NamedTuple
 
 from rewardkit.answers.denial import ALTERNATIVELY, DENIAL, DOUBT
-from rewardkit.answers.doubt import MONTHS
+from rewardkit.answers.doubt import CJK_HENCE, HENCE, MONTHS
 
-#: Characters at the end of a response that are searched.
-TAIL_CHARS = 2000
+TAIL_CHARS = 2000  # characters at the end of a response that are searched
 #: Most words after a value at the end of its sentence, and of an answer in words.
 MAX_WORDS_AROUND = 3
-#: Most runs of values that are read, from the last one back.
-MAX_RUNS = 20
-#: Most asides with values at the end of a sentence: `12 km/h for car 2`.
-MAX_ASIDES = 3
+MAX_RUNS = 20  # most runs of values that are read, from the last one back
+MAX_ASIDES = 3  # most asides with values at the end of a sentence: `12 km/h for car 2`
 #: A span of mathematics. Dollar signs before digits are money.
 MATH_SPAN = re.compile(
     r"\$\$(.{1,500}?)\$\$|\$(?!\s*\n|\d[^$\n]{0,100}\s\$)([^$]{1,500})\$(?!\d)"
@@ -56,10 +53,6 @@ STATEMENT_END = re.compile(
     rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}",
 )
 
-# --- the last sentence
-
-#: A code fence at the end that holds text, not a program.
-_FENCE = re.compile(r"(?i)```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$")
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|\s(?=¡)|;\s(?![A-Za-z]\w?\s?=)")
 _CONTENTFUL = re.compile(r"[\W_]*[^\W_]")
 #: A remark without a value: it speaks to the reader, exclaims, or says that the work is done.
@@ -74,14 +67,13 @@ _GIVES_UP = re.compile(
     r"(?i)\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
 )
 
-# --- what a sentence states
-
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")
 #: Words that introduce a conclusion.
 _CONCLUSION = re.compile(
-    r"(?i)(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
-    r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
-    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|всего|итого|insgesamt|(?:au|en) total|全部で|合計|모두|총|よって|したがって|ゆえに|따라서|그러므로|[,，]则|即|共|答[:：]|∴)[,，、:：]?\s*",
+    rf"(?i)(?:\b(?:{HENCE}|finally|altogether|donc|ainsi|entonces|daher|somit|итак|значит|поэтому)\b|^(?:and|then)\b"
+    r"|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b|\bwe conclude\b|\b(?:en|au) total"
+    rf"|{CJK_HENCE}|可得|[,，]则|即|共|答[:：]|∴|всего|итого|insgesamt"
+    r"|全部で|合計|모두|총|よって|したがって|ゆえに|따라서|그러므로)[,，、:：]?\s*"
 )
 _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
@@ -89,9 +81,10 @@ _FILLERS = (
 )
 #: Words before a value that state it.
 _STATING_WORDS = re.compile(
-    r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|hay|há|il y a|es gibt|ci sono|gives?|gets?|got|makes|remain|have|has|had|find"
-    r"|conclude|obtain|that|yields?|ist|lautet|beträgt|est|es|è|é|son|sind|wynosi|равно|равн[ао]|равен|answer|ans|result|output|solution|sum|total)|等于|[:=为是有得需要用剩：])"
-    rf"{_FILLERS}"
+    r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|gets?|got|makes|remain|have|has|had|find"
+    r"|conclude|obtain|that|yields?|answer|ans|result|output|solution|sum|total"
+    r"|hay|há|il y a|es gibt|ci sono|ist|lautet|beträgt|est|es|è|é|son|sind|wynosi|равно|равн[ао]|равен)"
+    rf"|等于|[:=为是有得需要用剩：]){_FILLERS}"
 )
 #: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
 #: words for a value alone.
@@ -186,8 +179,7 @@ def _is_remark(sentence: str) -> bool:
 
 
 def _last_sentence(text: str) -> str:
-    text = _FENCE.sub(r"\1", text.strip())
-    text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
+    text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text.strip()).strip()
     for line in filter(str.strip, reversed(text.split("\n"))):
         sentences = list(filter(_CONTENTFUL.match, _STOP.split(line)))
         stated = [sentence for sentence in sentences if not _is_remark(sentence)]

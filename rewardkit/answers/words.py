@@ -16,15 +16,12 @@ from rewardkit.answers.parsing.tokens import fold_case
 from rewardkit.answers.parsing.tree import Node, num
 from rewardkit.answers.parsing.vocabulary import split_words
 
-#: Most characters of an answer, and of the end of a question.
-MAX_CHARS = 200
+MAX_CHARS = 200  # most characters of an answer, and of the end of a question
 MAX_QUESTION_CHARS = 600
 _MARKUP = re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{|\\[ ,;!]|[${}*_`\"“”]|~")
 #: A gold that is words, no name of a quantity such as `AB`.
 _WORDS = re.compile("(?=.*(?:[A-Za-z][a-z]{2}|[\u4e00-\u9fff]))[^\\W\\d_]+(?:[ ,'’-]+[^\\W\\d_]+)*")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
-
-# --- truth values
 
 _TRUTH_VALUES = {
     **dict.fromkeys("yes Y true T 是 是的 对 正确 √ ✓".split(), True),
@@ -44,14 +41,10 @@ _TURN = re.compile(
     r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过",
 )
 
-# --- dates
-
 _MONTH = "|".join(sorted({month[:3] for month in doubt.MONTHS}))
 #: The name of a month, or the first parts of a date in figures.
 _DATE = re.compile(rf"(?i)(?:{_MONTH})[a-z]*\.?\s\d|\d\S*\s(?:of\s)?(?:{_MONTH})|\d{{4}}[-年/]\d")
 _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
-
-# --- sentences
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 #: Words without content of their own, and the kinds of thing that a gold may name beside its value.
@@ -80,15 +73,11 @@ _CHINESE_ADJECTIVE = re.compile(
     "(?:充分|必要|绝对|条件|严格|局部|等[腰边]|[锐直钝]角|[正负左右真假])$"
 )
 
-# --- the scale that a question asks for
-
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _ASKED_SCALE = re.compile(
     r"(?i)\b(?:in|how many)\s(?:\w+\s(?:of\s)?){0,2}(thousand|million|billion)s?\b"
 )
 _ASKED_PERCENT = re.compile(r"%|\bper ?cent|百分")
-
-# --- what stands around a value and adds nothing to it
 
 _TEXT = r"(?:\\(?:text|mathrm|mbox)\s{0,3}\{|\\[ ,;]|\\q?quad|[\s$~])"
 #: Where a value is taken on, why it holds, and how it is meant.

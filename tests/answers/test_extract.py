@@ -180,7 +180,7 @@ def test_boxes_side_by_side_are_one_answer(text, answer):
         # a line that holds only an answer
         ("12", "12"), ("x = 12", "x = 12"), ("so we get\n\n**12**", "12"), ("### Final Answer\n12", "12"), ("#### Final Answer\n12", "12"), ("Output: 12", "12"), ("Total: 12 cm", "12 cm"),
         ("The result $5$", "5"), ("Answer $5$", "5"), ("$x$\n", "x"), ("(1, 2)", "(1, 2)"), ("x=1 or x=2", "x=1 or x=2"), ("12个苹果", "12个苹果"), ("12 white cubes", "12 white cubes"),
-        ("```\n12\n```", "12"), ("```output\n12\n```", "12"), ("12<|im_end|>", "12"), ("12</s>", "12"), ("1. 12", "12"), ("<b>12</b>", "12"), (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \end{pmatrix}"),
+        ("12<|im_end|>", "12"), ("12</s>", "12"), ("1. 12", "12"), ("<b>12</b>", "12"), (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \end{pmatrix}"),
         # a display whose last row ends in a value
         ("So we get\n$$\nx = 12\n$$", "x = 12"),
         # a sentence that states a result: the whole run of values, with the words after it
