@@ -77,7 +77,7 @@ _FILLER_WORD = re.compile(_FILLER, re.IGNORECASE)
 _SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{JOINT})+", re.IGNORECASE)
 _LEAD_WORDS = re.compile(
     rf"(?i)(?:[\s:,。*_]|{_FILLER}"
-    r"|(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z])))*",
+    r"|(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z])))*"
 )
 _REJECTION = re.compile(
     r"(?:不(?:应该?|能|该|可)?(?:选择?|是)|排除|(?<![A-Za-z])not)\s*"
@@ -91,7 +91,7 @@ _DENIAL = re.compile(
     rf"|(?: \w+)? (?:{_WRONG}|(?:false|invalid|impossible|a distractor)(?![A-Za-z])))"
     r"|是(?:错|不[正对])"
     rf"|(?P<short>{_WRONG}|(?:probably |certainly |definitely )?not(?: really| quite)?\W*$|不(?:正确|对|成立)"
-    r"|不(?:是|能选|应选|选)(?!\s*\(?[A-Za-z])|错误?的|有误|被?排除))",
+    r"|不(?:是|能选|应选|选)(?!\s*\(?[A-Za-z])|错误?的|有误|被?排除))"
 )
 _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
@@ -334,22 +334,22 @@ _TEXT_END = re.compile(
 #: The text up to the clause of a statement, which begins with its sentence or its conclusion.
 _UP_TO_CLAUSE = re.compile(
     r"(?s)\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
-    r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)",
+    r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)"
 )
 #: Words after its last comma that say that others state it, or that the letter is not that of the answer.
 _NOT_THE_ANSWER = re.compile(
     r"(?i)(?<![A-Za-z])(?:except|other than|refuse|rejected|trap|opposite|least|prove|explain|to show|nobody|students?|people|said|first|second"
-    r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|老师|[他她谁]|证明|据说",
+    r"|last|next|old|previous)(?![A-Za-z])|有人|同学|学生|老师|[他她谁]|证明|据说"
 )
 _NO_DOUBT = re.compile(
-    rf"(?i){NO_DOUBT.pattern}|\b(?:I|we) (?:believe|think)\b|not only|most (?:likely|probable)",
+    rf"(?i){NO_DOUBT.pattern}|\b(?:I|we) (?:believe|think)\b|not only|most (?:likely|probable)"
 )
 #: Words right before a statement that keep it from counting.
 _DOUBT_BEFORE = re.compile(
     r"(?i)(?<![A-Za-z])(?:each|every|which|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
     r"(?: (?:the|correct|right|final|best|option|choice|answer|only))*[ _*(]*$"
     r"|(?:[不非没勿别误错未]|为什么|为何|怎么|无法|不一定)[有是选应该能可要会的正确答案项]*$"
-    r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?|说法|结论|命题|图|点) ?$",
+    r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?|说法|结论|命题|图|点) ?$"
 )
 #: Words after a statement or its letters that make a question or a condition of it.
 _OPEN_AFTER = re.compile(
@@ -369,7 +369,7 @@ _IS = re.compile(r"(?:(?<![A-Za-z])(?:is|are|equals)|[为是:]|等于) ?")
 #: Words in the last sentence that bound its result, or make a point or a list of options of it.
 _NOT_A_RESULT = re.compile(
     r"(?i)(?<![A-Za-z])(?:than|at (?:least|most)|half|twice|between|moment|options?|choices?|contradicts?|rules?"
-    r"|excludes?|points?|now|next|consider|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合",
+    r"|excludes?|points?|now|next|consider|vertex|cent(?:er|re))(?![A-Za-z])|[不非未点]|可能|至[少多]|[大小多少高低]于|心|集合"
 )
 
 
@@ -436,9 +436,8 @@ def _read_words(
     is_bare = line.isupper() and strip_lead_words(line) == line
     if is_bare and (letters := read_letter_list(line, legal)) is not None:
         return line, letters
-    statements = [*islice(_statements(_STATEMENT, text, legal, options), 2)]
     result = _last_result(text, legal, options)
-    if statements:
+    if statements := [*islice(_statements(_STATEMENT, text, legal, options), 2)]:
         last = statements[0]
         is_open = result not in (None, last.letters) or _is_revised(*statements, text=text)
         return last.text, AMBIGUOUS if is_open else last.letters
@@ -485,8 +484,11 @@ def _statements(
 def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """Return the letters at the start of a line, or those of the whole line."""
     text = " ".join(strip_lead_words(line).split())
-    if labelled := _labelled(text, options):
-        return labelled
+    label = _MENTION.match(text)
+    own = label and _option_of(text[label.end() :].lstrip(" .:,*"), options)
+    if label and own:
+        is_open = own != {label["letter"]} or _ALTERNATIVE.match(text, label.end())
+        return AMBIGUOUS if is_open else own
     match = _LEADING_LETTERS.match(text)
     letters = read_letter_list(match[1], legal) if match else None
     if match is None or letters is None:
@@ -498,16 +500,6 @@ def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str
         return None
     same = matching_options(line, options)
     return letters if not same or same == letters else AMBIGUOUS
-
-
-def _labelled(text: str, options: Mapping[str, str]) -> Letters:
-    """Return the letter at the start of a text that an option's text follows, None for other texts."""
-    label = _MENTION.match(text)
-    own = _option_of(text[label.end() :].lstrip(" .:,*"), options) if label else None
-    if not label or not own:
-        return None
-    is_open = own != {label["letter"]} or _ALTERNATIVE.match(text, label.end())
-    return AMBIGUOUS if is_open else own
 
 
 def _option_of(text: str, options: Mapping[str, str]) -> frozenset[str]:
@@ -530,12 +522,13 @@ def _last_result(text: str, legal: frozenset[str], options: Mapping[str, str]) -
     letter = frozenset(mention["letter"])
     before, after = sentence[: mention.start()], sentence[mention.end() :].strip(" ,;:*)")
     own = strip_markup(options.get(mention["letter"], "")) or "\n"
-    clause = _UP_TO_CLAUSE.sub("", before.replace(own, "="), count=1)
+    rest = re.sub(rf"(?<![A-Za-z0-9]){re.escape(own)}(?![A-Za-z0-9])", "=", before)
+    clause = _UP_TO_CLAUSE.sub("", rest, count=1)
     *_, value = _IS.split(clause)
     is_followed = _option_of(after, options) == letter
     if (after and not is_followed) or _NOT_A_RESULT.search(clause) or _is_in_doubt(clause, ""):
         return None
-    is_own = is_followed or own in before or not value or _option_of(value, options) == letter
+    is_own = is_followed or rest != before or not value or _option_of(value, options) == letter
     is_signed = (mention["open"] or mention["close"]) and is_own
     return letter if is_signed or mention["word"] or not before.strip(" ,*:(") else None
 

@@ -24,7 +24,7 @@ DOUBT = re.compile(
     rf"(?i)[?？][^\w?？]*$|\b(?:{doubt.MAYBE}|{doubt.IF}|unsure|could|might|(?-i:may)|guess|either|should have|let|assume|seems?|appears?"
     r"|possible(?=\W*$|\s+(?:answers?|that)\b)|supposed|used to|(?:says|claims|thinks)\s+(?:it|that)|exceeds?|tempting|had we|believes"
     r"|vielleicht|peut-être|quizás?|forse|talvez|возможно)\b"
-    r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마",
+    r"|可能[是为有]|猜|好像|似乎|答案(?:至[少多]|最[少多]|不?超过|[小大]于|接近)|也许|或许|如果|假设|若|^设|吗|かもしれ|もし|아마"
 )
 
 # --- a clause that governs the answer after it: `I don't think the answer is 12`
@@ -92,23 +92,23 @@ _BETWEEN = (
 _BOX_LEAD = re.compile(
     r"(?i)(?:(?:\b(?:answer|result|value|solution|number|sum|total|it|(?<!['’])[a-z])|答案|结果)\s*)?"
     r"(?:\b(?:(?:must|would|should|could)\s+be|is|are|was|be|equals?|equal\s+to|exactly)|=|[是为])?"
-    rf"{_SIGNS}$",
+    rf"{_SIGNS}$"
 )
 _HEDGED = re.compile(
     rf"(?i)(?:\b(?:{doubt.HEDGE})\s*,?|{doubt.CJK_HEDGE}|\b(?:not )?(?:false|wrong|incorrect|rejected|true(?<=not true)|untrue"
-    r"|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$",
+    r"|hypothetically|allegedly|supposedly|by mistake)[\s,:]*)$"
 )
 _GOVERNED_BOX = re.compile(rf"(?:{_GOVERNS}){_BETWEEN}$", re.IGNORECASE)
 #: The same before a subject of several words: `I doubt that the number of ways is \boxed{12}`.
 _GOVERNED_CLAUSE = re.compile(
     rf"(?i)(?:(?:{_GOVERNS})\s+that\s+(?:[a-z]+\s+){{1,7}}?(?:is|are|was|equals)"
-    rf"|\bif\s+(?:[a-z]+\s+){{1,6}}?were){_SIGNS}$",
+    rf"|\bif\s+(?:[a-z]+\s+){{1,6}}?were){_SIGNS}$"
 )
 _ANSWER_IS = re.compile(rf"(?:\banswers?\s+(?:is|are|was)\b|答案[是为]?){_SIGNS}$", re.IGNORECASE)
 #: The denial right before a box.
 _NOT_BOX = re.compile(
     rf"(?i)(?:(?:{doubt.NOT}|\b(?:nie\s+jest)|\\neq?|≠|不(?:是|为|等于|可能)?|并非|绝不|舍去|排除)(?:\s+be|\s+equal\s+to)?"
-    r"|\b(?:would\s+have\s+been|your\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|for\s+example,?))$",
+    r"|\b(?:would\s+have\s+been|your\s+(?:final\s+)?answer\s+(?:as|in|within|inside|like)|for\s+example,?))$"
 )
 #: Words of the patterns above that govern only beside another word of them: `do not write`.
 _COMMON = _LEAD_WORDS | _REASONS | split_words(
@@ -144,7 +144,7 @@ _DENIED_AFTER = re.compile(
     r"|would\s+be\s[^.\n]{1,40}\sif\b)"
     rf"|\s?[,→—–-]\s?(?:wait|no|or\s+rather|i\s+mean|make\s+that)\b[\s,:]{{0,3}}{_DIGIT}"
     rf"|[,，]?\s?[(（]?但?(?:这|它|其实)?是?(?:显然)?(?:{doubt.CJK_WRONG}|不是|是?错的?|应?舍去|不可能"
-    r"|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))",
+    r"|では?な|では?あり|じゃな|は間違|[은는이가]?\s?(?:아니|아닙|틀)))"
 )
 #: A sentence takes an answer back if it calls it wrong, or if it hesitates and states nothing but
 #: another value: `Wait, it is 13.` One that checks it (`Wait, let me verify: 5 + 7 = 12`) does not.
@@ -174,13 +174,13 @@ _OTHER_VALUE = (
 )
 _TAKEN_BACK = re.compile(
     rf"(?i){_SENTENCE_START}(?:{_HESITATES}{{0,3}}{_CALLS_IT_WRONG}|{_HESITATES}{{1,3}}(?:{_OTHER_VALUE}|{_THIS_IS_WRONG}"
-    rf"|[^.\n]{{1,80}}\b(?:so|hence|and)\s+(?:it|this|that)\s+is\s+{_IS_WRONG}))",
+    rf"|[^.\n]{{1,80}}\b(?:so|hence|and)\s+(?:it|this|that)\s+is\s+{_IS_WRONG}))"
 )
 #: The next sentence may also call it wrong after `but` and the like, and in more words.
 _TAKEN_BACK_NEXT = re.compile(
     rf"(?i)[\s$*_\\)\]}}]*{_SENTENCE_START}\s*"
     rf"(?:(?:but wait|but|however|unfortunately|yet|on reflection|{doubt.HENCE}|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
-    rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})",
+    rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})"
 )
 #: Blank lines are one, because the patterns above try each blank in several places.
 _BLANK_LINES = re.compile(r"\n\s+")

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from rewardkit.answers import denial, prose
 from rewardkit.answers.denial import ALTERNATIVELY, governs
-from rewardkit.answers.doubt import CJK_HEDGE, OR
+from rewardkit.answers.doubt import CJK_HEDGE, HENCE, OR
 from rewardkit.answers.prose import TAIL_CHARS, strip_statement
 
 MAX_MARKS = 20  # most marks that are read, from the last one back
@@ -26,7 +26,7 @@ _THOUGHTS = (
 #: What a reader does not see: comments of HTML and TeX, struck text, phantoms.
 _HIDDEN = re.compile(
     r"(?sm)<!--(?:(?!<!--|-->).)*-->|^[ \t]*%[^\n]*"
-    r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}",
+    r"|~~[^~\n]{1,300}~~|<(s|del|strike)>[^<\n]{1,300}</\1>|\\[hv]?phantom\{(?:[^{}\n]|\{[^{}\n]{0,100}\}){0,200}\}"
 )
 _DIGITS = re.compile(r"\d+")
 
@@ -39,23 +39,21 @@ _BOX_JOINTS = re.compile(
     r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
-_OR = re.compile(OR)
 #: An integer after `or`, or that a phrase below a box states or denies: `\boxed{12}. The answer is not 12.`
 _RIVAL = re.compile(
     r"(?i)(?:\A[\s$)]{0,4}(?:or|或)|(?:answer|答案)\s{0,2}(?:is|是|应?为)\s?(?:actually|really)?)\s?(not|不是)?\s?"
-    r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])",
+    r"\$?(\d{1,20})(?![\d.,/^]\w|\s?[a-z%\\])"
 )
 
 #: A tag before the last one, and the word between them.
 _TAG_JOINT = re.compile(r"<answer>([^<>]{1,200})</answer>\s*(or|and|或者?|和|,)\s*$")
-_QUOTES = ('"', "'", "`", "“")
 #: Words after `####`, as in a Markdown heading.
 _HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
 
 _ANSWER_WORDS = (
     "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
 )
-_HENCE = r"(?:therefore|thus|then|hence|so)"
+_HENCE = rf"(?:{HENCE}|then)"
 _SUBJECT = (  # `answer to the second part`, `answer, therefore,`
     r"(?<![A-Za-z0-9])answers?\b"
     r"(?:\s+(?:to|of|for|in)\s[^.\n:：=$]{1,80}?(?=\s(?:is|are|was|equals)\b))?"
@@ -84,13 +82,10 @@ _PHRASE = re.compile(
 _ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
 #: Words before a phrase at the start of a box or a tag.
 _PHRASE_LEAD = re.compile(
-    r"(?i)(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
+    r"(?i)(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)"
 )
-_AFTER_SENTENCE = re.compile(
-    r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)"
-)  # a sentence to its end
-#: The signs at which a statement ends, although another value may follow: `19; 20`, `19. Or 20.`
-_STOPS = frozenset(".。．；;!！")
+#: A sentence to its end.
+_AFTER_SENTENCE = re.compile(r"[^\n。！？]{0,300}?(?:[.!?](?=\s)|[。！？\n]|$)")
 _VALUE = (
     r"(?:[A-Za-z]\w?\s?=\s?)?[-+]?"
     r"(?:\$[^$\n]{1,60}\$|\\[a-z]{1,10}\{[^\n]{1,60}|[\d(][\d\s.,/()^{}%°]{0,30})"
@@ -98,18 +93,15 @@ _VALUE = (
 )
 #: The rest of a line that is a value and nothing else, and a second value on the next line.
 _VALUE_ALONE = re.compile(
-    rf"(?i)[^\w$\\(-]*(?:(?:{ALTERNATIVELY}|also)\b[,:]?\s*|或者?|也许|可能是)?({_VALUE})\W*",
+    rf"(?i)[^\w$\\(-]*(?:(?:{ALTERNATIVELY}|also)\b[,:]?\s*|或者?|也许|可能是)?({_VALUE})\W*"
 )
 _VALUE_BELOW = re.compile(
-    rf"(?i)[ \t]*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})",
+    rf"(?i)[ \t]*\n\s*(?:{ALTERNATIVELY}|或者?|也可能是)[\s,:$]*([-+]?[\d\\][^\n]{{0,60}})"
 )
 
 
 class ExtractedAnswer(NamedTuple):
-    """The answer that a response states, stripped; several values stay together: `12 or 13`.
-
-    The mark is `line` or `sentence` for an answer without a mark.
-    """
+    """The answer that a response states, stripped; several values stay together: `12 or 13`."""
 
     text: str
     mark: Literal["box", "tag", "phrase", "hash", "line", "sentence"]
@@ -162,7 +154,7 @@ def _boxed(text: str) -> tuple[str | None, str]:
     if not run:
         return None, text
     before, after = text[: text.rfind("\\", 0, run[0].start)], text[run[-1].stop + 1 :]
-    joint = " or " if len(run) > 1 and _OR.search(text, run[0].stop, run[-1].start) else ", "
+    joint = " or " if len(run) > 1 and re.search(OR, text[run[0].stop : run[-1].start]) else ", "
     contents = joint.join(_without_phrase(text[box].strip()) for box in run)
     rival = _RIVAL.search(after, 0, TAIL_CHARS) if contents.isdecimal() and len(after) > 2 else None
     if rival and not governs(after[: rival.start()]) and (rival[2] == contents) == bool(rival[1]):
@@ -232,7 +224,7 @@ def last_hash(text: str) -> str | None:
     """
     last = None
     for before, after in reversed([*pairwise(text.rsplit("####", MAX_MARKS))]):
-        if not before.endswith(_QUOTES):
+        if not before.endswith(('"', "'", "`", "“")):
             statement = after.strip("# \t\r\n").partition("\n")[0].strip()
             if any(map(str.isdigit, statement)):
                 return statement
@@ -241,10 +233,7 @@ def last_hash(text: str) -> str | None:
 
 
 def last_phrase(text: str) -> str | None:
-    """Return the text after the last `answer is`, `Answer:` or `答案：` up to the end of its sentence.
-
-    None without such a phrase, and if the last one denies, doubts or asks: `the answer is not 12`.
-    """
+    """Return the sentence after the last `answer is` or `答案：`; None without one, and if it denies or asks."""
     return _phrase(text)[0]
 
 
@@ -282,8 +271,8 @@ def _read_statement(text: str, at: int) -> str:
     line = rest[begin:].partition("\n")[0]
     other = _VALUE_BELOW.match(rest, begin + len(line))
     if end := prose.STATEMENT_END.search(line):
-        is_stop = end[0].strip() in _STOPS
-        other = other or (_VALUE_ALONE.fullmatch(line, end.start()) if is_stop else None)
+        if end[0].strip() in {*".。．；;!！"}:  # although another value may follow: `19; 20`
+            other = other or _VALUE_ALONE.fullmatch(line, end.start())
         line = line[: end.start()]
     statement = strip_statement(rest[:begin] + line)
     if other and (value := strip_statement(other[1])) != statement:

@@ -1,10 +1,8 @@
 r"""Reads the one number that a short answer states, exactly.
 
-An answer such as `$1,000.00`, `**18** dollars.`, `10 + 8 = 18` or `\frac{3}{4}` states one number;
-`18 or 20`, `5 + 3` and `3,4` state several and are ambiguous. Only words, currency, markup and
-punctuation may surround a number: `5\pi`, `2x`, `5²`, `not 5` and `5 million` do not state 5. Units
-and currency are ignored, never converted: `40%` is 40. Values are `Fraction`s, so that `0.1` is one
-tenth and integers beyond 2^53 stay exact.
+`$1,000.00`, `**18** dollars.`, `10 + 8 = 18` and `\frac{3}{4}` state one number; `18 or 20`, `5 + 3` and
+`3,4` several. Only words, currency, markup and punctuation may surround a number: `5\pi`, `2x`, `not 5` and
+`5 million` do not state 5. Units and currency are ignored, never converted: `40%` is 40.
 """
 
 import re
@@ -19,18 +17,13 @@ MAX_EXPONENT = 999  # largest power of ten in scientific notation
 AMBIGUOUS = object()  # marks an answer that states more than one number
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _NUMBER = re.compile(
-    rf"""
-    (?<![A-Za-z_\d.])
-    (?P<sign>[-+]?)\ ?[$€£¥]?\ ?(?P<sign_after_currency>-?)
-    (?P<number>{_DIGITS}(?:\.\d+)?|\.\d+)
-    (?:e(?P<exponent>[-+]?\d+)(?!\w))?
-    (?:\ ?/\ ?(?P<denominator>{_DIGITS})(?![\d.]))?
-    """,
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
+    rf"(?ai)(?<![A-Za-z_\d.])(?P<sign>[-+]?) ?[$€£¥]? ?(?P<sign_after_currency>-?)"
+    rf"(?P<number>{_DIGITS}(?:\.\d+)?|\.\d+)(?:e(?P<exponent>[-+]?\d+)(?!\w))?"
+    rf"(?: ?/ ?(?P<denominator>{_DIGITS})(?![\d.]))?"
 )
 _HYPHEN = re.compile(r"(?:^|(?<=[^\W_]))-(?=[^\W\d_])|(?<=[^\W_])-$")
 _WORD = re.compile(r"[^\W\d_]+")
-_RANGE = re.compile(r"\s*(?:to\b|到|至)")
+_RANGE = re.compile(r"\s*(?:to\b|[到至,;，；])")
 _FRAC = re.compile(r"\\[dtc]?frac\{?(-?\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
 _MIXED = re.compile(r"(?<![\d.])(\d{1,50})\s*\\[dtc]?frac\{(\d{1,50})\}\{(\d{1,50})\}", re.ASCII)
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
@@ -144,20 +137,13 @@ def _contradicts(left: str, value: Fraction | None) -> bool:
 def _is_first_number_stated(before: str, between: str) -> bool:
     """Whether the text begins with the first number and words separate it from the second."""
     words = {word.casefold() for word in _WORD.findall(between) if len(word) > 1}
-    return (
-        not before.strip()
-        and bool(words)
-        and words.isdisjoint(_JOINING_WORDS)
-        and not _JOINS.search(between)
-        and not _RANGE.match(between)
-        and between.lstrip()[:1] not in (",", ";", "，", "；")
-    )
+    is_joined = _JOINS.search(between) or _RANGE.match(between) or words & _JOINING_WORDS
+    return not (before.strip() or not words or is_joined)
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    exponent = (
-        int(match["exponent"] or 0) if len(match["exponent"] or "") <= 4 else MAX_EXPONENT + 1
-    )
+    digits = match["exponent"] or "0"
+    exponent = int(digits) if len(digits) <= 4 else MAX_EXPONENT + 1
     denominator = int((match["denominator"] or "1").replace(",", ""))
     if abs(exponent) > MAX_EXPONENT or denominator == 0:
         return None

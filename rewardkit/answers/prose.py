@@ -1,9 +1,8 @@
 r"""The answer of a response without a mark: the statement of its last line or sentence.
 
-An answer is a line that holds nothing else, a last display of mathematics, or a sentence that
-states a result: `so x = 12`, `there are 12 ways`, `故共有12种`. The answer is the whole run of values with the
-words after it, such as a time, a tuple, a power or a quantity with its unit, never the last digits.
-A sentence that denies, doubts, asks or only mentions a number does not state a result.
+An answer is a line that holds nothing else, or a sentence that states a result: `so x = 12`, `there are 12
+ways`, `故共有12种`. It is the whole run of values with the words after it, never the last digits. A sentence
+that denies, doubts, asks or only mentions a number does not state a result.
 """
 
 import re
@@ -33,13 +32,12 @@ _BOLD_VALUE = re.compile(r"\*\*([-+$(]?\d[^*\n]{0,40})\*\*")
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
 #: A value at the end that a contrast denies: `There are 12 ways, not 8.`
 _DENIED_END = re.compile(
-    rf",\s(?:not|não|pas|nicht|non)\s{_VALUE_NEXT}[^\s,;?？]{{1,40}}[\s.]*$", re.IGNORECASE
+    rf"(?i),\s(?:not|não|pas|nicht|non)\s{_VALUE_NEXT}[^\s,;?？]{{1,40}}[\s.]*$"
 )
 #: A sentence that gives up the answer, not only a part of the work.
 _UNKNOWN = re.compile(
-    r"\b(?:(?:I|we) (?:cannot|can['’]t|do not|don['’]t)|it is impossible to) (?:tell|say|know|determine)"
+    r"(?i)\b(?:(?:I|we) (?:cannot|can['’]t|do not|don['’]t)|it is impossible to) (?:tell|say|know|determine)"
     r"(?: (?:the|this) (?:answer|question|problem)| it)?\s*[.;!]|(?:无法|不能)(?:确定|回答)(?:答案)?[。！]",
-    re.IGNORECASE,
 )
 #: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
 #: that is denied (`12, not 13`).
@@ -50,7 +48,7 @@ STATEMENT_END = re.compile(
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
     rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|não|pas|nicht|rather than|instead of)\s{_VALUE_NEXT}"
-    rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}",
+    rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}"
 )
 
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|\s(?=¡)|;\s(?![A-Za-z]\w?\s?=)")
@@ -61,10 +59,10 @@ _REMARK = re.compile(
     r"|\W*(?:so |and |this means (?:that )?)?(?:we(?:'re| are) done|done\b|q\.?e\.?d|any questions|is there (?:any|some)thing"
     r"|does (?:that|this|it) make sense|is (?:that|this|it) clear|(?:i )?hope\b|feel free|请随时|希望"
     r"|(?:this|that|which) (?:matches|agrees|confirms|completes|checks|makes sense|works|is (?:consistent|the only))"
-    r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь)))",
+    r"|(?:espero|j['’]espère|n['’]hésitez|hoffe|spero|надеюсь)))"
 )
 _GIVES_UP = re.compile(
-    r"(?i)\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几",
+    r"(?i)\b(?:sorry|give up|stuck|no idea|unclear to|incomplete|how m(?:any|uch)|what)\b|抱歉|多少|几"
 )
 
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")

@@ -31,14 +31,14 @@ _TRUTH = re.compile(
     r"(?si)(?:(?:it|this|that|the (?:statement|claim|assertion)) is |(?:这|这个|该)?(?:命题|说法|判断|结论)是?|这是)?"
     r"(?P<word>yes|no|true|false|[yntf]|是的?|否|不是|不对|不正确|对|错误?|正确|[√✓×✗])的?"
     r"(?:[\s,，.;:：。；—–-]*(?P<reason>\s(?:because|since|as)\s.+|(?:因为|由于).+)"
-    r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?",
+    r"|\s*[,，.;:：。；—–-]\s*(?P<clause>.+))?"
 )
 _DENIAL = re.compile(rf"{doubt.NOT}|\b(?:no|fails?|false)\b|[不没非无比]", re.IGNORECASE)
 #: Words that, besides those of `doubt`, turn or restrict a statement, or join another one.
 _TURN = re.compile(
     r"(?i)\b(?:yes|or|but|however|although|though|yet|wait|actually|probably|likely|would|when|for|except|only|some"
     r"|sometimes|almost|nearly|partly|than|both|depends|depending|wrong|incorrect|otherwise|hardly)\b|[?？/]"
-    r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过",
+    r"|[或但而且又除只既]|可能|大概|不过|其实|至少|至多|最多|超过"
 )
 
 _MONTH = "|".join(sorted({month[:3] for month in doubt.MONTHS}))
@@ -102,7 +102,7 @@ _KIND = re.compile(
 )
 #: A change and its size: `decreased by 15%`.
 _CHANGE = re.compile(
-    r"(?i)(?:an?\s)?((?:in|de)creas|reduc|drop|rose|ris|gr[eo]w|fell|fall|declin)\w*\s(?:by|of)\s([-+$\\]{0,2}\d\S*)",
+    r"(?i)(?:an?\s)?((?:in|de)creas|reduc|drop|rose|ris|gr[eo]w|fell|fall|declin)\w*\s(?:by|of)\s([-+$\\]{0,2}\d\S*)"
 )
 
 
