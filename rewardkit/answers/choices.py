@@ -39,7 +39,7 @@ from rewardkit.answers.denial import (
     is_denied_after,
     is_governed,
 )
-from rewardkit.answers.doubt import HESITATION
+from rewardkit.answers.doubt import CJK_HENCE, HENCE, HESITATION, OR
 from rewardkit.answers.equal import compare
 from rewardkit.answers.extract import boxes
 
@@ -52,9 +52,9 @@ AMBIGUOUS = object()  # marks an answer that leaves open which options it picks
 #: The letters that an answer picks, `AMBIGUOUS`, or None for no choice.
 Letters: TypeAlias = frozenset[str] | object | None
 
-OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
+_OR = f"[/|]|{OR}"
 #: Signs and words that join letters. `A+C` is a list; a caller rules out that it is a sum.
-JOINT = rf"{OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
+JOINT = rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
 _FILLER = (
     r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
     r"|therefore|thus|hence|indeed|clearly|definitely|certainly|but|rather)(?![A-Za-z])"
@@ -72,7 +72,7 @@ _TEX_SPACE = re.compile(
 _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|[lL]arge|bf|it|rm)(?![A-Za-z])|\\(?=[$%&#_{}()\[\]])|\$|\*\*|__|`"
 )
-_OR_WORD = re.compile(OR, re.IGNORECASE)
+_OR_WORD = re.compile(_OR, re.IGNORECASE)
 _FILLER_WORD = re.compile(_FILLER, re.IGNORECASE)
 _SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{JOINT})+", re.IGNORECASE)
 _LEAD_WORDS = re.compile(
@@ -96,7 +96,7 @@ _DENIAL = re.compile(
 _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
 )
-_HEDGE = re.compile(rf"(?:{OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
+_HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
 #: Text after a letter that is not a label: `A. = 3`, or `(C), 4397` with a value beside it.
 _NOT_AN_OPTION_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
 _OPTION_LINE = re.compile(r"^\s*\(?([A-J])[.:)] *(.+)$", re.MULTILINE)
@@ -311,7 +311,7 @@ _LEADING_LETTERS = re.compile(
 )
 #: What leaves the letter before it open: another one, with its text or at the end, or `and others`.
 _ALTERNATIVE = re.compile(
-    rf"[^.。]{{0,30}}?(?:{OR}|,|、|also|as well as)(?:也?可能是)? ?[(\[]?[B-J](?:[)\]]|(?= ?\(|\W*$))"
+    rf"[^.。]{{0,30}}?(?:{_OR}|,|、|also|as well as)(?:也?可能是)? ?[(\[]?[B-J](?:[)\]]|(?= ?\(|\W*$))"
     r"|[A-J, 、]*(?:等(?!于)|,? (?:etc|and (?:others|so on)))"
 )
 _LIST_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
@@ -333,8 +333,8 @@ _TEXT_END = re.compile(
 
 #: The text up to the clause of a statement, which begins with its sentence or its conclusion.
 _UP_TO_CLAUSE = re.compile(
-    r"(?s)\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?:[Tt]herefore|[Tt]hus|[Hh]ence|[Hh]owever)\b|[,;] ?but\b"
-    r"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|所以|因此|,?故|综上|于是|但)"
+    rf"(?s)\A.*(?:[.!?](?=\s)|[。!?;\n]|:(?!\d)|\b(?i:{HENCE}|however)\b|[,;] ?but\b"
+    rf"|(?:^|,) ?(?:and )?[Ss]o\b(?! (?:sure|certain))|,?(?:{CJK_HENCE})|但)"
 )
 #: Words after its last comma that say that others state it, or that the letter is not that of the answer.
 _NOT_THE_ANSWER = re.compile(

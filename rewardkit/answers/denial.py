@@ -39,7 +39,8 @@ _LEAD_WORDS = split_words(
     " end all together everything well ok okay yes consequently accordingly ultimately clearly obviously evidently simply just"
     " check checked verify verified seen shown easy easily be can must will should"
     " final correct right true best exact closest nearest integer whole numeric numerical simplified reduced required"
-    " desired expected requested actual short main real definitive accurate decimal box boxed eos_token assistant solution response step leaving making makes with"
+    " desired expected requested actual short main real definitive accurate decimal"
+    " box boxed eos_token assistant solution response step leaving making makes with"
     " la le les el los die das der il lo o os donc ainsi alors por tanto entonces también daher somit folglich"
     " portanto assim então logo quindi dunque perciò итак поэтому значит следовательно finale finalement finalmente"
     " correcta correcte bonne corretta correta richtige endgültige правильный окончательный"
@@ -54,7 +55,7 @@ _CJK_GOVERNS = re.compile(
 )
 _CJK = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")
 _LEAD_START = re.compile(
-    rf"(?i)[.,:()\[\]{{}}$<>=\\|#→，：（）、✅]|\b(?:{doubt.HENCE}|then|and|but|which)\b"
+    rf"(?i)[.,:()\[\]{{}}$<>=\\|#→，：（）、✅]|\b(?:so|{doubt.HENCE}|then|and|but|which)\b"
 )
 NO_DOUBT = re.compile(
     r"\b(?:(?:there is |i have )?no|without(?: an?y?)?|beyond(?: any)?) doubt|not (?:hard|difficult) to|不难",
@@ -179,7 +180,7 @@ _TAKEN_BACK = re.compile(
 #: The next sentence may also call it wrong after `but` and the like, and in more words.
 _TAKEN_BACK_NEXT = re.compile(
     rf"(?i)[\s$*_\\)\]}}]*{_SENTENCE_START}\s*"
-    rf"(?:(?:but wait|but|however|unfortunately|yet|on reflection|{doubt.HENCE}|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
+    rf"(?:(?:but wait|but|however|unfortunately|yet|on reflection|so|{doubt.HENCE}|但是?|然而|可是)[\s,，]{{0,3}}){{0,2}}"
     rf"(?:{_CALLS_IT_WRONG}|{_THIS_IS_WRONG}|(?:this|that|my|the)\s+(?:value|approach)\s+{_FAILS})"
 )
 #: Blank lines are one, because the patterns above try each blank in several places.

@@ -20,7 +20,7 @@ IF = "if|whether|unless|suppose|supposing|assume|assuming|imagine|pretend|in cas
 CJK_IF = "如果|假设|假如|若|要是|倘若|是否|もし|만약"
 WRONG = "wrong|incorrect|false"
 CJK_WRONG = "不对|不正确|不成立|错误?的|错误|有误"
-HENCE = "so|thus|hence|therefore|consequently"
+HENCE = "thus|hence|therefore|consequently"
 CJK_HENCE = "所以|因此|因而|综上所述|综上|故|从而|于是"
 #: Words with which a writer takes back what stands before them.
 HESITATION = (
@@ -32,10 +32,9 @@ HESITATION = (
 
 #: Words that deny a value, and words that leave it open.
 DENIALS = split_words(
-    "not no nor neither never nothing none nobody cannot can't couldn't isn't aren't wrong incorrect false"
-    " except unless besides instead"
-)
-HEDGES = split_words("could might may maybe perhaps possibly probably guess")
+    "not no nor neither never nothing none nobody cannot can't couldn't isn't aren't except unless besides instead"
+) | {*WRONG.split("|")}  # fmt: skip
+HEDGES = {*HEDGE.split("|"), "could", "might", "may"}
 BOUNDS = split_words("least most than under over above below")
 #: Words after a number that retract it, at any distance.
 RETRACTIONS = split_words(
@@ -74,7 +73,9 @@ LABEL_OPERATIONS = split_words(
 )
 #: Chinese after a number, and in a label, that denies, bounds or changes the number.
 CHINESE_NUMBER_MODIFIERS = tuple(
-    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右 上下 を超 かも でしょう では じゃ 아니 아닙 また もしくは 未満 くらい ぐらい 以内 より 또는 혹은 이상 이하 미만 정도 보다".split()
+    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过"
+    " 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右 上下 を超"
+    " かも でしょう では じゃ 아니 아닙 また もしくは 未満 くらい ぐらい 以内 より 또는 혹은 이상 이하 미만 정도 보다".split()
 )
 CHINESE_LABEL_MODIFIERS = tuple(
     "不 否 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()

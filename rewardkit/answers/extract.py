@@ -53,7 +53,7 @@ _HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
 _ANSWER_WORDS = (
     "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
 )
-_HENCE = rf"(?:{HENCE}|then)"
+_HENCE = rf"(?:so|then|{HENCE})"
 _SUBJECT = (  # `answer to the second part`, `answer, therefore,`
     r"(?<![A-Za-z0-9])answers?\b"
     r"(?:\s+(?:to|of|for|in)\s[^.\n:：=$]{1,80}?(?=\s(?:is|are|was|equals)\b))?"

@@ -68,7 +68,7 @@ _GIVES_UP = re.compile(
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")
 #: Words that introduce a conclusion.
 _CONCLUSION = re.compile(
-    rf"(?i)(?:\b(?:{HENCE}|finally|altogether|donc|ainsi|entonces|daher|somit|итак|значит|поэтому)\b|^(?:and|then)\b"
+    rf"(?i)(?:\b(?:so|{HENCE}|finally|altogether|donc|ainsi|entonces|daher|somit|итак|значит|поэтому)\b|^(?:and|then)\b"
     r"|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b|\bwe conclude\b|\b(?:en|au) total"
     rf"|{CJK_HENCE}|可得|[,，]则|即|共|答[:：]|∴|всего|итого|insgesamt"
     r"|全部で|合計|모두|총|よって|したがって|ゆえに|따라서|그러므로)[,，、:：]?\s*"
