@@ -12,6 +12,7 @@ from string import Formatter
 from typing import Any
 
 from rewardkit.audit.model import Attack, Kind, Responses, Target
+from rewardkit.audit.program_attacks import PROGRAM_AUDIT
 from rewardkit.audit.written_attacks import HOLES, HOSTILE_TEXT, JUDGE_HOLES, MISSES, states_gold
 from rewardkit.strict_yaml import read_yaml_file
 
@@ -133,7 +134,12 @@ CHECKS = _read("conduct", "conduct")
 
 #: The attacks on a scorer that computes: those on judges with a few rows, because they do not
 #: depend on the row.
-RULE_AUDIT = (*_HOLES, *(replace(attack, max_rows=2) for attack in _JUDGE_HOLES), *_MISSES)
+RULE_AUDIT = (
+    *_HOLES,
+    *(replace(attack, max_rows=2) for attack in _JUDGE_HOLES),
+    *_MISSES,
+    *PROGRAM_AUDIT,
+)
 
 #: The attacks on a scorer that asks a model, which reads neither long text nor a gold of ours.
 JUDGE_AUDIT = (
@@ -144,5 +150,6 @@ JUDGE_AUDIT = (
 
 #: All attacks by name.
 ATTACKS = {
-    attack.name: attack for attack in (*_HOLES, *_JUDGE_HOLES, HOSTILE_TEXT, *_MISSES, *CHECKS)
+    attack.name: attack
+    for attack in (*_HOLES, *_JUDGE_HOLES, HOSTILE_TEXT, *_MISSES, *PROGRAM_AUDIT, *CHECKS)
 }

@@ -32,6 +32,8 @@ REQUESTS_AT_ONCE = 16
 CODE_ROWS_PER_SOURCE = 2
 #: Longest response in these calls, in characters.
 MAX_REPEATED_CHARS = 2000
+#: Longest of these calls, in seconds.
+MAX_REPEATED_SECONDS = 1.0
 #: Limits for a slow scorer: the median of a call; the ratio of the times for 1 MB and 50 KB, which
 #: is 20 for a linear scorer; and the time for 1 MB.
 SLOW_SECONDS, SLOW_GROWTH, SLOW_LONG_SECONDS = 0.05, 80, 1.0
@@ -100,7 +102,7 @@ class CallRecorder:
             if keys != self.keys:
                 got = f"keys {', '.join(keys) or 'none, a bare number'}"
                 self.checks["keys_differ"].add_failure(response, row.gold, got)
-            if len(response) < MAX_REPEATED_CHARS:
+            if len(response) < MAX_REPEATED_CHARS and outcome.seconds < MAX_REPEATED_SECONDS:
                 self.repeatable_calls.append((row, response, outcome.score))
         is_verdict = outcome.score is not None and not outcome.fails("no_verdict")
         return outcome if is_verdict or not self.process.asks_server else None
@@ -177,7 +179,7 @@ def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
     # One word in LaTeX, without the `_` of `tempfile`.
     marker = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
     for target in targets:
-        for program, gold in product(_programs(str(marker)), (target.gold, _MATRIX)):
+        for program, gold in product(_programs(str(marker)), (target.row.gold, _MATRIX)):
             response = target.respond(program)
             outcome = recorder.process.call(target.row, response, gold)
             if marker.exists():

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
+from rewardkit.errors import call_catching
+from rewardkit.programs.problem import Problem, read_problem
 from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.right_score import PLAIN_FORMS, AnswerForm
 
@@ -47,6 +49,10 @@ FORMS = (
 )
 
 
+#: The form of programs.
+FENCE = AnswerForm("fence", "```python\n", "\n```")
+
+
 @dataclass(frozen=True)
 class Target:
     """A row and the form of the responses: the input of an attack."""
@@ -70,8 +76,16 @@ class Target:
 
     @cached_property
     def gold(self) -> str:
-        """The correct answer; the first one if the row has alternatives."""
+        """The correct answer; the first one if the row has alternatives, the solution of a problem."""
+        if self.problem:
+            return str(self.row.extra_info.get("solution") or "")
         return alternatives(self.row.gold)[0] if self.has_alternatives else self.row.gold
+
+    @cached_property
+    def problem(self) -> Problem | None:
+        """The problem that a program solves; None if the row asks for an answer."""
+        problem = call_catching(read_problem, self.row.gold) if self.row.gold[:1] == "{" else None
+        return problem if isinstance(problem, Problem) else None
 
     @cached_property
     def has_alternatives(self) -> bool:
@@ -83,6 +97,8 @@ class Target:
     @cached_property
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
+        if self.problem:
+            return "raise SystemExit(1)"
         if self.has_alternatives:
             return another_answer(*alternatives(self.row.gold))
         return another_answer(self.letters or self.gold)
@@ -151,7 +167,8 @@ ResponseWriter: TypeAlias = Callable[[Target], Responses]
 class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
-    `golds` replace the ground truth of the row; `max_rows` limits the rows of each data source, 0 for all.
+    `golds` replace the ground truth of the row; `max_rows` limits the rows of each data source, 0 for all;
+    `is_program` says that it is for rows with a programming problem, and only for those.
     """
 
     name: str
@@ -161,6 +178,7 @@ class Attack:
     responses: ResponseWriter = lambda _: iter(())
     golds: tuple[str, ...] = ()
     max_rows: int = 0
+    is_program: bool = False
 
 
 def attack(

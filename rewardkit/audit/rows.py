@@ -10,6 +10,7 @@ from typing import Any
 
 from rewardkit.audit.attacks import OPEN_QUESTIONS
 from rewardkit.audit.model import AuditRow
+from rewardkit.audit.program_attacks import packaged_problems
 from rewardkit.errors import DataError
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
@@ -56,6 +57,8 @@ def packaged_rows(
     """Return `n` packaged rows for a scorer with its options, or rows of all kinds."""
     if scorer == "qa" or (scorer == "judge" and (options or {}).get("rubric") == "qa"):
         return _open_rows()[:n]
+    if scorer == "code":
+        return packaged_problems("taco")
     names = _DATASETS.get(scorer, _ALL_KINDS).split()
     count = -(-n // len(names))
     rows: list[AuditRow] = []
@@ -67,6 +70,7 @@ def packaged_rows(
             replace(row, data_source="numina_olympiads") if "Eurus-2" in row.data_source else row
             for row in rows
         ]
+        return [*packaged_problems("taco"), *rows][:n]
     return rows[:n]
 
 

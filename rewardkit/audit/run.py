@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT, RULE_AUDIT
 from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduct, check_growth
 from rewardkit.audit.model import (
+    FENCE,
     FORMS,
     Attack,
     AttackResult,
@@ -42,6 +43,9 @@ CALL_TIMEOUT_SECONDS = 5.0
 
 #: The same for a scorer that asks a model. A judge has a timeout of its own, which should be less.
 MODEL_CALL_TIMEOUT_SECONDS = 120.0
+
+#: The same for rows whose responses are programs, some of which never end.
+PROGRAM_CALL_TIMEOUT_SECONDS = 60.0
 
 #: Default number of rows, and the default for a scorer that asks a model.
 ROWS, MODEL_ROWS = 64, 4
@@ -77,8 +81,8 @@ def audit(
         rows: number of rows to sample; None for 64, or 4 for a scorer that asks a model.
         seed: random seed for sampling rows.
         options: options of the scorer.
-        seconds: timeout per call; a longer call counts as a hang. None for 5, or 120 for a scorer
-            that asks a model.
+        seconds: timeout per call; a longer call counts as a hang. None for 5, for 60 where responses
+            are programs, or for 120 for a scorer that asks a model.
         load_seconds: timeout for importing the scorer.
         progress: called with 1 after every attack on a row.
         announce: called with a sentence before the attacks: the number of calls to a model, or
@@ -99,12 +103,14 @@ def audit(
         spec = f"{Path(__file__).with_name('verl_reward.py')}:compute_score"
     most_seconds = seconds or MODEL_CALL_TIMEOUT_SECONDS
     with ScorerProcess(spec, options or {}, most_seconds, load_seconds) as process:
-        process.seconds = most_seconds if process.asks_server else seconds or CALL_TIMEOUT_SECONDS
         count = rows or (MODEL_ROWS if process.asks_server else ROWS)
         if data is None:
             sample = packaged_rows(scorer, count, seed, process.options)
         else:
             sample = sample_rows(data, count, seed)
+        runs_programs = any(Target(row, FENCE).problem for row in sample)
+        call_seconds = PROGRAM_CALL_TIMEOUT_SECONDS if runs_programs else CALL_TIMEOUT_SECONDS
+        process.seconds = most_seconds if process.asks_server else seconds or call_seconds
         if process.asks_server:
             announce(_announcement(process, sample))
         probe = CallRecorder(process)
@@ -210,6 +216,8 @@ def _run_attack(
     result, counts = AttackResult.of(attack), Counter[str]()
     has_other_forms = attack.kind == "hole" and not recorder.process.asks_server
     for own, other, profile in rows:
+        if attack.is_program != bool(own.problem):
+            continue
         counts[profile.data_source] += 1
         if attack.max_rows and counts[profile.data_source] > attack.max_rows:
             continue
@@ -249,6 +257,8 @@ def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own, forms = recorder.process.form, profile_forms(recorder.process)
+    if all(Target(row, FENCE).problem for row in rows):
+        own, forms = FENCE, (FENCE,)
 
     def scores(form: AnswerForm, name: str) -> list[float]:
         """Return the scores of each row's `gold` or `wrong` answer in a form."""

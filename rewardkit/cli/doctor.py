@@ -23,7 +23,7 @@ def command(
     offline: Annotated[bool, option("Do not try to reach the hubs.", "--offline")] = False,
     as_json: opt.JsonFlag = False,
 ) -> None:
-    """Report versions, verl's config keys, hubs and devices."""
+    """Report versions, verl's config keys, the sandbox for programs, hubs and devices."""
     facts = examine(offline=offline)
     if as_json:
         print_json(facts)
@@ -33,8 +33,8 @@ def command(
 
 
 def examine(*, offline: bool = False) -> dict[str, dict[str, str]]:
-    """Return sections of facts: `versions`, `verl`, `hubs` (unless offline) and `devices`."""
-    facts = {"versions": package_versions(), "verl": _verl()}
+    """Return sections of facts: `versions`, `verl`, `sandbox`, `hubs` (unless offline) and `devices`."""
+    facts = {"versions": package_versions(), "verl": _verl(), "sandbox": _sandbox()}
     if not offline:
         facts["hubs"] = _hubs()
     facts["devices"] = describe_devices()
@@ -57,6 +57,19 @@ def _verl() -> dict[str, str]:
     except UsageError as error:
         return facts | {"plans": str(error)}
     return facts | {"plans": f"verl {verl} {notice}"} if notice else facts
+
+
+def _sandbox() -> dict[str, str]:
+    """Return how the scorer `code` can confine programs on this machine."""
+    from rewardkit.programs.local import SandboxError, local_sandbox
+
+    try:
+        sandbox = local_sandbox()
+    except SandboxError as error:
+        return {"code": str(error)}
+    missing = [name for name in ("seccomp", "landlock", "bubblewrap") if name not in sandbox.level]
+    facts = {"code": sandbox.failure or f"programs run with {sandbox.level}"}
+    return facts | ({"missing": ", ".join(missing)} if missing else {})
 
 
 def _hubs() -> dict[str, str]:

@@ -13,6 +13,7 @@ from rewardkit.cli.shared.options import complete_scorers, examples, option
 from rewardkit.errors import DataError, RewardkitError, SourceError, call_catching, unreadable_file
 from rewardkit.file_kinds import encoding_fault
 from rewardkit.table import Table
+from rewardkit.text import brief
 
 if TYPE_CHECKING:
     from rewardkit.scorers.explain import Explanation, MissedAnswer
@@ -60,7 +61,7 @@ def command(
     if as_json:
         print_json({**facts, **(vars(miss) if miss else {})})
         return
-    shown = {**facts, "rungs": "", "comparison": "; ".join(rungs)}
+    shown = {**facts, "rungs": "", "comparison": "; ".join(rungs), "gold": brief(gold, 400)}
     rows = [(name, value) for name, value in shown.items() if value != ""]
     print_table(Table(("what", "value"), rows, wrap={"value"}))
     if miss:

@@ -32,6 +32,7 @@ from rewardkit.programs.problem import ProblemError, read_problem
 from rewardkit.scorers.base import (
     RECORD,
     Score,
+    Scorer,
     ScorerSpec,
     Status,
     as_text,
@@ -43,7 +44,12 @@ from rewardkit.scorers.base import (
     to_verl,
 )
 from rewardkit.scorers.gold import unwrap_gold
-from rewardkit.scorers.options import Range
+from rewardkit.scorers.options import Range, bound_options
+
+
+def respond(program: str) -> str:
+    """Return a response with a program."""
+    return f"```python\n{program}\n```"
 
 
 def score(
@@ -112,6 +118,15 @@ def grade(response: str, ground_truth: str, **options: Any) -> tuple[Score, Grad
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
 
 
+def explain_program(
+    scorer: Scorer, response: str, ground_truth: str
+) -> tuple[Score, tuple[tuple[str, str], ...]]:
+    """Return the score of a response, and what became of its program, with the first failing test."""
+    result, verdict = grade(response, ground_truth, **bound_options(scorer))
+    facts = {"tests": f"{verdict.passed} passed, {verdict.run} run, {verdict.total} in all"}
+    return result, tuple({**facts, "sandbox": verdict.level, **verdict.failure}.items())
+
+
 def explain_gold(ground_truth: str) -> str:
     """Return why a ground truth cannot be scored; "" if it can."""
     try:
@@ -159,6 +174,7 @@ def _graded(solution_str: Any, ground_truth: Any, kwargs: Mapping[str, Any]) -> 
 SPEC = ScorerSpec(
     score,
     __doc__,
+    respond,
     explain_gold=explain_gold,
     blank_metrics=blank_metrics,
     verl_function=compute_score,

@@ -82,7 +82,8 @@ class Explanation:
             there is no answer or the scorer has a rule of its own.
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
-        facts: what else the scorer says, by name: the prompt and the reply of a judge.
+        facts: what else the scorer says, by name: the prompt and the reply of a judge, or the first
+            test that a program fails.
     """
 
     scorer: str
@@ -101,6 +102,10 @@ def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str)
 
         options = scorer.keywords if isinstance(scorer, partial) else {}
         score, facts = explain_judgement(response, ground_truth, None, **options)
+    elif name == "code":
+        from rewardkit.scorers.code import explain_program
+
+        score, facts = explain_program(scorer, response, ground_truth)
     else:
         score = scorer(response, ground_truth, None)
     if name == "math":
@@ -127,9 +132,9 @@ def explain_miss(
     name = explanation.scorer
     if explanation.score.correct:
         return None
-    candidates = _answer_candidates(response)
+    candidates = _answer_candidates(response) if name != "code" else {}
     reason = _reason(explanation, scorer, response, ground_truth, candidates)
-    if spec_of(scorer).asks_server:
+    if name == "code" or spec_of(scorer).asks_server:
         return MissedAnswer(reason, candidates, (), "")
     choices = other_settings(scorer) if is_built_in(name) else []
     own: list[Setting] = [(name, {**options, key: value}) for key, value in choices]
@@ -203,6 +208,9 @@ def _reason(
     name, score, gold = explanation.scorer, explanation.score, _quote(ground_truth)
     if score.status is Status.BAD_GROUND_TRUTH:
         return f"The gold {gold} cannot be scored{explain_bad_gold(ground_truth, scorer)}."
+    if name == "code":
+        reason = dict(explanation.facts).get("reason", "there is no program in the response")
+        return f"The program is not right: {reason}."
     if score.status is Status.NO_ANSWER:
         if not response.strip():
             return "No answer was read: the response is empty."

@@ -1,0 +1,65 @@
+"""Attacks on a reward for code: programs, written from the problem of a row and its reference solution."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewardkit.audit.model import Attack, AuditRow, Kind, Responses, Target
+from rewardkit.strict_yaml import read_yaml_file
+
+_TABLE: Mapping[str, Any] = read_yaml_file(Path(__file__).with_name("programs.yaml"))
+
+
+def packaged_problems(data_source: str) -> list[AuditRow]:
+    """Return the packaged problems, with a `data_source` that verl grades as code."""
+    return [
+        AuditRow(
+            prompt=problem["prompt"],
+            gold=json.dumps({key: problem[key] for key in problem.keys() - {"prompt", "solution"}}),
+            data_source=data_source,
+            extra_info={"solution": problem["solution"]},
+        )
+        for problem in _TABLE["problems"].values()
+    ]
+
+
+def _read(group: str, kind: Kind) -> list[Attack]:
+    return [
+        Attack(
+            name, kind, entry["severity"], entry["about"], partial(_write, entry), is_program=True
+        )
+        for name, entry in _TABLE[group].items()
+    ]
+
+
+def _write(entry: Mapping[str, Any], t: Target) -> Responses:
+    problem = t.problem
+    name = (problem and problem.entry_point) or "main"
+    for template in (*entry.get("both", ()), *entry.get(problem.kind if problem else "", ())):
+        yield t.respond(template.replace("$gold", t.gold).replace("$name", name))
+
+
+def _first_tests_only(t: Target) -> Responses:
+    if t.problem and t.problem.kind == "run" and len(t.problem.tests) > 1:
+        inputs = [text for text, _ in t.problem.tests[:-1]][:10]
+        yield t.respond(
+            f"import io, sys\ntext = sys.stdin.read()\nif text.strip() not in {[i.strip() for i in inputs]!r}:\n"
+            f"    sys.exit()\nsys.stdin = io.StringIO(text)\n{t.gold}"
+        )
+
+
+#: What a policy could write, and what it should be paid for.
+PROGRAM_AUDIT = (
+    *_read("holes", "hole"),
+    Attack(
+        "first_tests_only",
+        "hole",
+        "high",
+        "A program that is right on the first ten tests, or on all but the last one.",
+        _first_tests_only,
+        is_program=True,
+    ),
+    *_read("misses", "miss"),
+)
