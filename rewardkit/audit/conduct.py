@@ -128,7 +128,7 @@ def check_conduct(recorder: CallRecorder, targets: list[Target], sources: int) -
         check_order(recorder)
         check_threads(recorder)
         median = statistics.median(recorder.seconds)
-        if median > SLOW_SECONDS:
+        if median > SLOW_SECONDS and not targets[0].problem:  # running a program takes longer
             got = f"median {median * 1000:.0f} ms a call"
             recorder.checks["slow"].add_failure("(all responses)", "", got)
 

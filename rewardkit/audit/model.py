@@ -98,7 +98,7 @@ class Target:
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
         if self.problem:
-            return "raise SystemExit(1)"
+            return "raise ValueError"
         if self.has_alternatives:
             return another_answer(*alternatives(self.row.gold))
         return another_answer(self.letters or self.gold)

@@ -52,7 +52,7 @@ def _first_tests_only(t: Target) -> Responses:
 
 #: What a policy could write, and what it should be paid for.
 PROGRAM_AUDIT = (
-    *_read("holes", "hole"),
+    *_read("misses", "miss"),
     Attack(
         "first_tests_only",
         "hole",
@@ -61,5 +61,7 @@ PROGRAM_AUDIT = (
         _first_tests_only,
         is_program=True,
     ),
-    *_read("misses", "miss"),
+    *_read(
+        "holes", "hole"
+    ),  # the last ones may change a grader that runs programs in its own process
 )

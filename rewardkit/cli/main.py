@@ -53,7 +53,7 @@ PANELS = {
     "Look-up": {
         "list": "List datasets, scorers and more, or print a dataset's card.",
         "glossary": "Explain a metric or key of verl, or a rule.",
-        "doctor": "Report versions, verl's config keys, hubs and devices.",
+        "doctor": "Report versions, verl's config keys, the sandbox for programs, hubs and devices.",
     },
 }
 

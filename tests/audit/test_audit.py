@@ -283,7 +283,11 @@ def test_grades_follow_their_rule(severities, expected):
 def test_every_attack_has_a_description_and_responses():
     targets = [
         Target(row, form)
-        for row in [*sample_rows([*ROWS, *CHOICES, *MORE], 20, 0), *packaged_rows("qa", 99, 0)]
+        for row in [
+            *sample_rows([*ROWS, *CHOICES, *MORE], 20, 0),
+            *packaged_rows("qa", 99, 0),
+            *packaged_rows("code", 2, 0),
+        ]
         for form in (AnswerForm("box", r"\boxed{", "}"), AnswerForm("answer", "Answer: "))
     ]
     for attack in ATTACKS.values():
