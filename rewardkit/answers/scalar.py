@@ -481,8 +481,6 @@ def canonical_text(node: Node) -> str:
         return str(node[1])
     if node[:2] == ("fn", "sqrt"):
         return canonical_text(("pow", node[2], num(Fraction(1, 2))))
-    if node[0] == "pow" and node[2] == num(1):
-        return canonical_text(node[1])
     return f"{node[0]}({', '.join(map(str, map_children(canonical_text, node)[1:]))})"
 
 

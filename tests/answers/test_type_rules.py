@@ -221,7 +221,6 @@ SAME = [
     ("21, 16 or 11", r"\{11,16,21\}"), (r"\{(1,2),(3,4)\}", "(3,4),(1,2)"), ("(1)", "1"), (r"\{x=1\}", "1"),
     ("(1,2)", r"\begin{pmatrix}1&2\end{pmatrix}"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}+\begin{pmatrix}3\\4\end{pmatrix}", r"\begin{pmatrix}4\\6\end{pmatrix}"),
-    (r"\begin{pmatrix}1\\2\end{pmatrix}2", r"\begin{pmatrix}2\\4\end{pmatrix}"),
     (r"2x\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2x\\4x\end{pmatrix}"),
     (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}"), (r"\pm 2, 3", "2,-2,3"),
     (r"\{\pm 2\}", "2,-2"), (r"\pm 0", "0"), (r"(\pm 2)", "2,-2"), (r"x=\pm 2", "x=2 or x=-2"),

@@ -7,7 +7,7 @@ by its folded tokens.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from rewardkit.answers import doubt
 from rewardkit.answers.parsing import vocabulary
@@ -51,11 +51,9 @@ _LETTERS = (_CONSTANTS["e"], _CONSTANTS["i"])
 _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 _VOWELS = frozenset("aeiouy")
 _SIGNS_BEFORE_NAMES = ("{", "+", "-", "*", r"\cdot")
-_SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 _SETS = ("set", "interval", "union", "builder")
 _REGION_SIGNS = vocabulary.pairs(r"\cup union U union \cap meet \setminus minus")
 _MODULUS_WORDS = (r"\bmod", r"\pmod", "mod")
-_EVENT_SIGNS = (*vocabulary.RELATION_SIGNS, r"\cap", r"\cup", r"\mid", "|")
 _WORD_ENDS = vocabulary.CONJUNCTIONS | vocabulary.DISJUNCTIONS | vocabulary.CLAUSE_OPENERS
 _NON_NAME_WORDS = _WORD_ENDS | vocabulary.COPULAS
 
@@ -229,9 +227,11 @@ class _Parser:
     def _take_clause(self) -> list[Token]:
         if self.open_brackets:
             return []
-        opener = self.peek(1) if self.is_next("(", "[") else self.next
-        is_opener = opener.low in vocabulary.CLAUSE_OPENERS
-        if not (is_opener or self.opens_condition() or self._opens_membership()):
+        if not (
+            self.next.low in vocabulary.CLAUSE_OPENERS
+            or self.opens_condition()
+            or self._opens_membership()
+        ):
             return []
         start, self.position = self.position, len(self.tokens) - 1
         return self.tokens[start:-1]
@@ -245,11 +245,7 @@ class _Parser:
         is_item = self.tokens[self.position - 1].is_sign(",")
         if not (is_item and (is_set or (is_count and is_whole))):
             return False
-        is_known = any(token.text == name.text for token in self.tokens[: self.position])
-        rest = self.tokens[self.position :]
-        return is_known and not any(
-            token.is_sign(";") or token.low in vocabulary.DISJUNCTIONS for token in rest
-        )
+        return any(token.text == name.text for token in self.tokens[: self.position])
 
     # --- relations and labels
 
@@ -590,8 +586,7 @@ class _Parser:
         """Whether the next token begins a factor that multiplies what came before."""
         token, last = self.next, self.tokens[self.position - 1]
         if token.kind in ("num", "rep"):
-            is_after_name = last.kind == "letter" or last.is_sign("}", ")", r"\pi")
-            return is_after_name or self.peek(1).is_sign("^") or self._is_inline_fraction()
+            return self.peek(1).is_sign("^") or self._is_inline_fraction()
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token, last)
         if token.kind == "cmd":
@@ -611,12 +606,7 @@ class _Parser:
             return token.kind == "letter" or not (self.letters_are_units and text in UNITS)
         if token.kind == "text" or token.low in _NON_NAME_WORDS:
             return False
-        is_unit = (
-            text in vocabulary.ORDINAL_SUFFIXES
-            or self._is_letter_unit(text)
-            or (len(text) > 2 and lookup_unit(text))
-        )
-        return not (last.kind == "num" and is_unit) and self.is_product(token)
+        return self.is_product(token)
 
     def parse_power(self) -> Node:
         """Parse an atom with scripts, primes, factorials, percent and degree signs."""
@@ -633,11 +623,6 @@ class _Parser:
             self.descend()  # because every sign nests the node one level deeper
         self.depth = depth
         return node
-
-    def parse_factorial(self, node: Node) -> Node:
-        """Parse the rest of `n!` or `n!!`."""
-        is_double = not self.next.follows_space and self.accept("!")
-        return fn("fact2" if is_double else "fact", node)
 
     def parse_superscript(self, node: Node) -> Node:
         r"""Parse what follows `^`: an exponent, `\circ`, a prime, `(n)`, `-1` or `T`."""
@@ -750,13 +735,12 @@ class _Parser:
         if len(text) == 2 or text.isupper():
             return True
         at = self.position if self.tokens[self.position] is token else self.position - 1
-        before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
+        before = self.tokens[at - 1] if at else token
         is_plural = before.kind == "num" and text[0] in "aeiou" and text[-1] == "s"
         is_vowelless = not _VOWELS & set(text[text[0] in "aeiou" :]) and not is_plural
         if is_vowelless or not text[1:].islower():
             return True
-        is_before_sign = after.is_sign(*_SIGNS_AFTER_NAMES) or after.kind == "end"
-        return is_before_sign and before.is_sign(*_SIGNS_BEFORE_NAMES)
+        return before.is_sign(*_SIGNS_BEFORE_NAMES)
 
     def _parse_application(self, name: Node) -> Node:
         """Parse the application of a name, as in `f(x)`, if a bracket follows right after it."""
@@ -765,10 +749,7 @@ class _Parser:
         text: str = name[1]
         while self.accept("'"):
             text += "'"
-        event = takewhile(
-            lambda t: not t.is_sign(")", "]"), self.tokens[self.position : self.position + 12]
-        )
-        is_event = text in ("P", "Pr", "p") and any(t.is_sign(*_EVENT_SIGNS) for t in event)
+        is_event = text in ("P", "Pr")
         is_usual = text[0] in "fghFGH" or self._is_single_argument(text)
         is_function = is_event or text == "E" if self.is_next("[") else is_event or is_usual
         if not (is_function and self.is_next("[", "(")):
@@ -982,7 +963,7 @@ class _Parser:
 _SUFFIXES: Mapping[str, Callable[[_Parser, Node], Node]] = {
     "^": _Parser.parse_superscript,
     "_": _Parser.parse_subscript,
-    "!": _Parser.parse_factorial,
+    "!": lambda _, node: fn("fact", node),
     "%": lambda _, node: ("percent", node),
     r"\permille": lambda _, node: divide(node, num(1000)),
     r"\degree": _Parser.parse_degrees,
@@ -1110,11 +1091,10 @@ _NAME = re.compile(r"[A-Za-z]|\\[A-Za-z]+")
 
 
 def _read_clause(tokens: Sequence[Token]) -> tuple[str, bool, str, str]:
-    r"""Return what a clause says: `for all real $x$`, `where $k \in \mathbb{Z}$`, `当x>0时`.
+    r"""Return the folded tokens of a clause such as `where $k \in \mathbb{Z}$`, and what it says.
 
-    Returns:
-        The folded tokens; whether the clause says more than the kind of its names, so that it may
-        not be left out; the names it binds; their kind, `Z`, `N`, `R`, `C` or `Q`, "" if unknown.
+    That is whether it says more than the kind of its names, so that it may not be left out; the names
+    it binds; and their kind: `Z`, `N`, `R`, `C` or `Q`, "" if unknown.
     """
     text = " ".join(fold(tokens))
     bare = _CHINESE_NAMING_WORDS.sub(" ", _NUMBER_SET.sub(r"\1", _SCRIPT.sub("", text)))

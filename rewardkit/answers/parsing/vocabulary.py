@@ -181,7 +181,7 @@ ARITHMETIC_FUNCTIONS = split_words("phi sigma tau mu zeta Gamma")
 #: Words of two letters that are not a product of two names.
 SHORT_WORDS = split_words(
     "sq cu no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il to or an if"
-    " pH am pm No If It As So In We To"
+    " pH am pm No If It As So In We To st nd rd th"
 )
 #: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS = {
