@@ -127,21 +127,17 @@ def _is_owner(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
         return True
     if not is_fragment(sentence, question):
         return False
-    is_last = end + 1 >= len(parts) or parts[end + 1].gap
-    if not (others and is_last and _is_compound(parts[end - 1], others[0])):
-        others = []
     things = [word for word in things if word.form not in KINDS]
-    things += [word for word in others if word.form not in GENERIC_NOUNS]
+    if end + 1 >= len(parts) or parts[end + 1].gap:  # `hydrogen peroxide`, `Toto's owner`
+        things += [word for word in others if _takes(parts[end - 1], word)]
     known = FUNCTION_WORDS | question.every
     return not all(w.form in known or w.is_number or question.has(w) for w in things)
 
 
-def _is_compound(last: Word, after: Word) -> bool:
-    """Whether the word after a gold takes it as an attribute: `hydrogen peroxide`, `Toto's owner`."""
+def _takes(last: Word, after: Word) -> bool:
+    are_names = last.is_name or last.is_number or after.is_name or after.is_number
     is_verb = after.form.endswith(("ed", "ing", "ly"))
-    return last.is_owner or not (
-        last.is_name or last.is_number or after.is_name or after.is_number or is_verb
-    )
+    return (last.is_owner or not (are_names or is_verb)) and after.form not in GENERIC_NOUNS
 
 
 def _is_other_name(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:

@@ -168,17 +168,16 @@ def _weigh(
 # --- what a sentence states
 
 
-#: Words before an answer that are searched for a denial.
-REACH = 7
+#: Words before and after an answer that are searched for a denial.
+REACH, MAX_DENIAL_AFTER = 7, 4
 
 _DENIALS = split_words(
     "not never neither nor cannot isnt wasnt arent werent aint dont doesnt didnt cant couldnt wouldnt"
     " hasnt havent hadnt wont false wrong incorrect wrongly incorrectly mistakenly falsely hardly"
-    " scarcely doubt doubts myth misconception refuse nobody unlikely hoax 不是 并非 不为 没有"
+    " scarcely doubt doubts myth misconception refuse nobody unlikely hoax untrue mistaken 不是 并非 不为 没有 是错 不对 错误"
 )
 #: Words that deny only what directly follows them.
 _CLOSE_DENIALS = split_words("no non without")
-_WRONG = split_words("wrong incorrect false untrue mistaken 是错 不对 错误")
 _CONTRASTS = split_words("but however actually although though yet others")
 #: Words that open a sentence which takes back the one before.
 _RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
@@ -196,10 +195,8 @@ def _is_stated(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
         return False
     if _is_denied_before(sentence.words, span.start, question):
         return False
-    if any(word.form in _WRONG - question.every for word in after):
-        return False
-    rest = after[:3]
-    is_denied = any(word.form in _DENIALS for word in rest) and "not" not in question.every
+    rest = after[:MAX_DENIAL_AFTER]
+    is_denied = any(word.form in _DENIALS - question.every for word in rest)
     if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
         return False
     turn = next((at for at, word in enumerate(after) if word.form in _CONTRASTS), None)

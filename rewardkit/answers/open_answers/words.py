@@ -55,9 +55,9 @@ MULTIPLIERS = {
 }  # fmt: skip
 
 
-def _forms(table: str) -> dict[str, str]:
+def _forms(table: str, separator: str | None = None) -> dict[str, str]:
     """Return the first word of each group of a table, by every word of the group."""
-    groups = [group.split() for group in table.split(";")]
+    groups = [group.split(separator) for group in table.split(";")]
     return {word: group[0] for group in groups for word in group}
 
 
@@ -85,20 +85,11 @@ ABBREVIATIONS = _forms(
 )
 
 #: Names of states and bodies, in words, and the form that they are compared in.
-PLACE_NAMES = {
-    words: name
-    for name, forms in (
-        ("usa", "us|usa|united states|united states of america"),
-        ("uk", "uk|united kingdom|great britain|britain"),
-        ("ussr", "ussr|soviet union"),
-        ("uae", "uae|united arab emirates"),
-        ("eu", "eu|european union"),
-        ("un", "un|united nations"),
-        ("la", "los angeles"),
-        ("dc", "dc|washington dc|district of columbia"),
-    )
-    for words in forms.split("|")
-}
+PLACE_NAMES = _forms(
+    "usa|us|united states|united states of america;uk|united kingdom|great britain|britain"
+    ";ussr|soviet union;uae|united arab emirates;eu|european union;un|united nations"
+    ";la|los angeles;dc|washington dc|district of columbia", "|"
+)  # fmt: skip
 
 #: Titles before a name, prefixes of ships, and parts after a name.
 TITLES = split_words(
@@ -110,8 +101,6 @@ TITLES = split_words(
     " secretary congressman congresswoman representative ambassador coach comedian"
     " junior senior phd md esq"
 )
-
-
 #: Nouns before `of` that only say what kind of thing follows: `the city of London`, `a total of 12`.
 KINDS = split_words(
     "city town village state republic kingdom island isle county province region district territory"
