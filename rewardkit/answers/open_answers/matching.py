@@ -71,17 +71,11 @@ _VERBS = split_words(
 
 def match(gold: Gold, sentence: Sentence, question: QuestionFacts) -> Span | None:
     """Return where a sentence has a gold as its answer; None if it does not."""
-    spans = _matches(gold, sentence, question)
-    return next((span for span in spans if not _has_other_role(sentence, span, question)), None)
-
-
-def _has_other_role(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
-    return (
-        _is_other_name(sentence, span, question)
-        or _is_reference(sentence.words, span.start, question)
-        or _is_owner(sentence, span, question)
-        or _is_other_number(sentence.words, span, question)
-    )
+    other_roles = (_is_other_name, _is_reference, _is_owner, _is_other_number)
+    for span in _matches(gold, sentence, question):
+        if not any(is_other(sentence, span, question) for is_other in other_roles):
+            return span
+    return None
 
 
 def is_fragment(sentence: Sentence, question: QuestionFacts) -> bool:
@@ -103,8 +97,9 @@ def phrase_start(parts: Words, start: int) -> int:
     return start
 
 
-def _is_reference(parts: Words, start: int, question: QuestionFacts) -> bool:
-    for at in {start, phrase_start(parts, start)} - {0}:
+def _is_reference(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
+    parts = sentence.words
+    for at in {span.start, phrase_start(parts, span.start)} - {0}:
         word = parts[at - 1].form
         before = parts[at - 2].form if at > 1 else ""
         is_pair = f"{before} {word}" in _REFERENCE_PAIRS and before not in question.every
@@ -164,12 +159,12 @@ def _is_other_name(sentence: Sentence, span: Span, question: QuestionFacts) -> b
     return bool(followers) or (is_part and before[0].form not in KINDS | question.forms)
 
 
-def _is_other_number(parts: Words, span: Span, question: QuestionFacts) -> bool:
+def _is_other_number(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
     """Whether a number is a bound, the end of a range, or changed by the words beside it.
 
     Those are `half of 206`, `206 dozen`, `206 plus 12` and the like.
     """
-    start, end = span
+    parts, (start, end) = sentence.words, span
     if not any(word.is_number for word in parts[start:end]):
         return False
     before = parts[max(0, start - 2) : start]

@@ -33,7 +33,7 @@ MAX_ANSWER_WORDS, MAX_ANSWER_CHARS = 160, 1500
 #: Most alternative golds; characters of those that are read, 99 of 100 lists of aliases have fewer; and
 #: wordings that are looked for. Of longer lists, those that share most words with the answer are taken;
 #: the other golds are only compared as texts.
-MAX_GOLDS, MAX_READ_CHARS, MAX_WORDINGS = 400, 1200, 24
+MAX_GOLDS, MAX_READ_CHARS, MAX_WORDINGS = 400, 1000, 20
 #: Most places of golds in an answer that are weighed.
 MAX_SPANS = 4
 

@@ -319,8 +319,8 @@ _MARK_AFTER_YEAR = re.compile(
     r"(?=[.,;)]|\s*$)",
     re.MULTILINE,
 )
-#: Least words of a sentence in which a number that touches a word is a mark, not a part of a name.
-MIN_MARKED_WORDS = 4
+#: Least blanks of a sentence in which a number that touches a word is a mark, not a part of a name.
+MIN_BLANKS = 3
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,9 @@ def spellings_of(golden: Words) -> tuple[str, ...]:
     initials = "".join(word.text[0] for word in names) if is_name(tuple(names)) else ""
     joined = "" if golden[0].is_number else "".join(word.form for word in golden)
     spelled = f"={golden[0].text}" if len(golden) == 1 and golden[0].text.isupper() else ""
-    return tuple(text for text in (joined, initials, spelled) if len(text) >= MIN_SPELLING)
+    return tuple(
+        text for text in (joined, initials, spelled) if len(text.strip("=")) >= MIN_SPELLING
+    )
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
@@ -377,15 +379,12 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         if len(parts) >= MAX_SENTENCES:
             break
     parts.append(text[begin:])
+    if len(parts) > 1:
+        parts = [part for part in parts if not _ITEM_NUMBER.fullmatch(part)]
     parts = [
-        _without_marks(part)
+        _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))
+        if part.count(" ") >= MIN_BLANKS
+        else part
         for part in parts
-        if len(parts) == 1 or not _ITEM_NUMBER.fullmatch(part)
     ]
     return tuple(Sentence(part, content) for part in parts if (content := words(part)))
-
-
-def _without_marks(part: str) -> str:
-    if part.count(" ") + 1 < MIN_MARKED_WORDS:
-        return part
-    return _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))
