@@ -1,4 +1,4 @@
-"""Requests to an OpenAI-compatible server: what its errors mean, retries and adaptive concurrency."""
+"""Requests to a model server or a sandbox: what errors mean, retries and adaptive concurrency."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from math import isfinite
 from random import Random
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -21,8 +21,10 @@ from rewardkit.jsonl import parse_json
 from rewardkit.model_client.completions import REFUSED, WITHHELD, CompletionReply, parse_reply
 from rewardkit.redact import process_redactor
 
+T = TypeVar("T")
+
 #: Path of each kind of request, below the base URL.
-ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
+ENDPOINTS = {"chat": "chat/completions", "completions": "completions", "sandbox": "run_code"}
 
 #: Characters of a server's error message that are shown.
 MAX_MESSAGE_CHARACTERS = 300
@@ -70,7 +72,7 @@ class Server:
 
     Attributes:
         base_url: URL of the API, such as `http://127.0.0.1:8000/v1`.
-        api: `chat` or `completions`.
+        api: `chat` or `completions`, or `sandbox` for SandboxFusion.
         key: the API key, sent with every request; never written and never shown.
         timeout_seconds: timeout per request, in seconds.
         max_reply_bytes: bytes of a reply, after decompression; 0 for `MAX_REPLY_BYTES`.
@@ -226,7 +228,13 @@ class ModelClient:
         return [str(model.get("id")) for model in models if isinstance(model, dict)]
 
     async def ask(self, body: Mapping[str, Any], *, tries: int = 0) -> CompletionReply:
-        """Send a request, again after failures that may pass, and return the server's reply.
+        """Send a request to a model, and return its reply; raises what `ask_for` raises."""
+        return await self.ask_for(body, self._usable, tries=tries)
+
+    async def ask_for(
+        self, body: Mapping[str, Any], read: Callable[[bytes], T], *, tries: int = 0
+    ) -> T:
+        """Send a request, again after failures that may pass, and return what `read` makes of the reply.
 
         Raises:
             TryAgainError: all tries failed; `NoContactError` if the URL may be wrong.
@@ -236,7 +244,7 @@ class ModelClient:
         failures = answers = 0
         while True:
             try:
-                return await self._ask_once(body)
+                return await self._ask_once(body, read)
             except TryAgainError as error:
                 if error.is_busy and self.answers > answers:
                     failures, answers = 0, self.answers  # it answers others: our turn will come
@@ -256,12 +264,12 @@ class ModelClient:
         pause = backoff * self._random.uniform(0.5, 1)
         return error.retry_after + pause / 4 if error.retry_after else pause
 
-    async def _ask_once(self, body: Mapping[str, Any]) -> CompletionReply:
+    async def _ask_once(self, body: Mapping[str, Any], read: Callable[[bytes], T]) -> T:
         async with self._limit.slot():
             start = monotonic()
             try:
                 content = json.dumps(body, allow_nan=False).encode()
-                reply = self._usable(await self._request("POST", self.server.url, content))
+                reply = read(await self._request("POST", self.server.url, content))
             except TryAgainError as error:
                 if error.is_busy:
                     self._limit.record_refusal(start, error.retry_after)
@@ -347,6 +355,7 @@ class ModelClient:
             hint = f"Set the base URL to where the redirect leads: {target}"
         else:
             hint = _HINTS.get(status, "Check the base URL.")
+            hint = "Check sandbox_url." if self.server.api == "sandbox" else hint
         return SourceError(f"{url}: {message} {hint}")
 
     def _one_line(self, text: str) -> str:

@@ -15,18 +15,11 @@ fails when it runs.
 import re
 
 from rewardkit.answers.extract import text_after_thought, texts_between
+from rewardkit.programs.problem import LANGUAGES
 
 #: Characters of a program.
 MAX_CHARACTERS = 200_000
 
-#: The names that a fence has for a language; the first is SandboxFusion's own.
-LANGUAGES = {
-    "python": ("python", "py", "python3"),
-    "cpp": ("cpp", "c++", "cc", "cxx"),
-    "java": ("java",),
-    "go": ("go", "golang"),
-    "nodejs": ("javascript", "js", "nodejs", "node"),
-}
 _NAMES = frozenset(name for names in LANGUAGES.values() for name in names)
 _MARK = re.compile(r"`{3,}|~{3,}")
 

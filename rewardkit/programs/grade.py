@@ -13,8 +13,10 @@ import os
 import random
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import inf
 from typing import Any
 
 from rewardkit.programs.compare import same_text, same_value
@@ -28,6 +30,8 @@ TRIES = 3
 MAX_QUOTE = 2_000
 #: Seconds that a program may wait for nothing, beside its seconds on the processor.
 IDLE_SECONDS = 2.0
+#: Seconds of the processor, and of waiting, of a checker.
+CHECKER_SECONDS = 10.0
 #: The limits of a test that end it as a timeout.
 TIMEOUTS = ("cpu", "idle")
 
@@ -44,6 +48,11 @@ class Grading:
     total_seconds: float = 60.0
     memory_mb: int = 1024
     unsafe: bool = False
+    backend: str = "local"
+    sandbox_url: str = ""
+    concurrency: int = 16
+    request_seconds: float = 180.0
+    retries: int = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,28 +108,57 @@ def _grade(sandbox: Sandbox, problem: Problem, program: str, grading: Grading) -
         if problem.kind == "tests":
             return _grade_tests(run, problem, grading, sandbox.level)
         tests = sample(problem, grading.tests)
-        passed, count, left, timeout = 0, 0, grading.total_seconds, False
-        failure: Mapping[str, str] = {}
-        for given, expected in tests:
-            request = _limits(problem, grading, left) | {"kind": problem.kind}
-            report, output = run.test(request, body_of(problem, given))
-            count, left = count + 1, left - report["cpu_seconds"]
-            got, reason = outcome(problem, report, output, expected)
-            if not reason and problem.settings["checker"]:
-                reason = _check(sandbox, problem, (given, expected, got), request)
-            if reason:
-                failure = failure or describe(report, given, expected, got, reason)
-                timeout = report["status"] in TIMEOUTS
-            passed += not reason
-            if timeout or left <= 0 or (reason and not grading.fraction):
-                break
+        results = _run_tests(run, problem, tests, grading)
+        check = partial(_check, sandbox, problem, limits_of(problem, grading))
+        return grade_results(problem, tests, results, check, grading, sandbox.level)
+
+
+def _run_tests(
+    run: Run, problem: Problem, tests: Sequence[tuple[Any, Any]], grading: Grading
+) -> Iterator[tuple[dict[str, Any], bytes]]:
+    left = grading.total_seconds
+    for given, _ in tests:
+        request = limits_of(problem, grading, left) | {"kind": problem.kind}
+        report, output = run.test(request, body_of(problem, given))
+        yield report, output
+        left -= report["cpu_seconds"]
+        if left <= 0:
+            break
+
+
+def grade_results(
+    problem: Problem,
+    tests: Sequence[tuple[Any, Any]],
+    results: Iterable[tuple[Mapping[str, Any], bytes]],
+    check: Callable[[tuple[str, str, str]], str],
+    grading: Grading,
+    level: str,
+) -> Grade:
+    """Return the grade of a program by its reports and outputs.
+
+    `check` asks the row's checker about an input, the expected and the program's output, and returns
+    why it is not right.
+    """
+    passed, count, timeout = 0, 0, False
+    failure: Mapping[str, str] = {}
+    for (given, expected), (report, output) in zip(tests, results, strict=False):
+        count += 1
+        got, reason = outcome(problem, report, output, expected)
+        if not reason and problem.settings["checker"]:
+            reason = check((given, expected, got))
+        if reason:
+            failure = failure or describe(report, given, expected, got, reason)
+            timeout = report["status"] in TIMEOUTS
+        passed += not reason
+        if timeout or (reason and not grading.fraction):
+            break
     return Grade(
         passed=passed,
         run=count,
         total=len(tests),
         timeout=timeout,
         failure=failure,
-        level=sandbox.level,
+        level=level,
     )
 
 
@@ -139,7 +177,8 @@ def sample(problem: Problem, count: int) -> Sequence[tuple[Any, Any]]:
     return [tests[i] for i in sorted(random.Random(seed).sample(range(len(tests)), count))]  # noqa: S311 - no secret
 
 
-def _limits(problem: Problem, grading: Grading, left: float) -> dict[str, Any]:
+def limits_of(problem: Problem, grading: Grading, left: float = inf) -> dict[str, Any]:
+    """Return the limits of a test of a program that has some seconds left."""
     seconds = min(max(grading.seconds, problem.settings["time_limit"]), max(left, 0.1))
     return {
         "cpu_seconds": seconds,
@@ -170,7 +209,8 @@ def outcome(
         value = load(output.decode("utf-8", "surrogatepass"))
     except (WireError, UnicodeDecodeError):
         return None, "the result cannot be read"
-    return value, "" if same_value(value, expected) else "another result"
+    is_right = expected.holds(value) if problem.kind == "assert" else same_value(value, expected)
+    return value, "" if is_right else "another result"
 
 
 _REASONS = {
@@ -210,21 +250,30 @@ def describe(
 
 
 def _check(
-    sandbox: Sandbox, problem: Problem, texts: tuple[str, str, str], request: Mapping[str, Any]
+    sandbox: Sandbox, problem: Problem, limits: Mapping[str, Any], texts: tuple[str, str, str]
 ) -> str:
     """Ask the row's checker about an output. Return why it is not right; "" if it is."""
-    names = ("input.txt", "correct_output.txt", "solution_output.txt")
-    files = dict(zip(names, texts, strict=True))
-    call = {**request, "files": files, "arguments": names, "cpu_seconds": 10, "idle_seconds": 10}
     with sandbox.program(problem.settings["checker"], {}) as run:
-        report, output = run.test(call, b"")
+        return checker_reason(*run.test(checker_request(limits, texts), b""))
+
+
+def checker_request(limits: Mapping[str, Any], texts: tuple[str, str, str]) -> dict[str, Any]:
+    """Return the request for a checker's run on an input, the expected and the program's output."""
+    names = ("input.txt", "correct_output.txt", "solution_output.txt")
+    seconds = {"cpu_seconds": CHECKER_SECONDS, "idle_seconds": CHECKER_SECONDS}
+    files = dict(zip(names, texts, strict=True))
+    return {**limits, **seconds, "kind": "run", "files": files, "arguments": names}
+
+
+def checker_reason(report: Mapping[str, Any], output: bytes) -> str:
+    """Return why a checker does not accept an output; "" if it does."""
     if report["status"] != "ok":
         return f"the checker failed: {_reason(report)}"
     return "" if output.split()[:1] == [b"1"] else "the checker rejects the output"
 
 
 def _grade_tests(run: Run, problem: Problem, grading: Grading, level: str) -> Grade:
-    limits = _limits(problem, grading, grading.total_seconds)
+    limits = limits_of(problem, grading, grading.total_seconds)
     limits["cpu_seconds"] = min(grading.total_seconds, 4 * limits["cpu_seconds"])
     request = {**limits, "kind": "tests", "tests": [text for text, _ in problem.tests]}
     report, output = run.test(request, b"")

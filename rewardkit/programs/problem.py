@@ -29,6 +29,16 @@ MAX_CHARACTERS = 1 << 26
 #: Characters of a ground truth.
 MAX_GROUND_TRUTH = 20_000_000
 
+#: The names that a row or a fence has for a language; the first is SandboxFusion's own.
+LANGUAGES = {
+    "python": ("python", "py", "python3"),
+    "cpp": ("cpp", "c++", "cc", "cxx"),
+    "java": ("java",),
+    "go": ("go", "golang"),
+    "nodejs": ("javascript", "js", "nodejs", "node"),
+}
+_LANGUAGE_OF = {alias: name for name, aliases in LANGUAGES.items() for alias in aliases}
+
 
 class ProblemError(ValueError):
     """A ground truth is not a problem; the message says why, as the end of a sentence."""
@@ -40,11 +50,13 @@ class Problem:
 
     Attributes:
         kind: `run` for standard input and output, `call` for arguments and a result, `tests` for
-            tests that are code.
+            tests that are code, and `assert` for those that `asserts` could read.
         tests: `(input, output)` of each test: text for `run`; `(arguments, keywords)` and a value for
-            `call`; the text of assertions or of a file of tests for `tests`, without an output.
+            `call`; the text of assertions or of a file of tests for `tests`, without an output;
+            arguments and an `Assertion` for `assert`.
         entry_point: the function `f`, or the method `Solution().f`; "" where there is none.
-        settings: `prelude`, `prompt`, `checker`, `language`, `time_limit` and `memory_limit`.
+        settings: `prelude`, `prompt`, `checker`, `language` (SandboxFusion's name; Python if the row
+            names none), `time_limit` and `memory_limit`.
     """
 
     kind: str
@@ -85,6 +97,8 @@ def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
         settings[key] = value.get(key) or ""
         if not isinstance(settings[key], str):
             raise ProblemError(f"its {key} is not text")
+    name = settings["language"].strip()
+    settings["language"] = _LANGUAGE_OF.get(name.lower(), name) or "python"
     for key in ("time_limit", "memory_limit"):
         settings[key] = value.get(key) or 0
         if isinstance(settings[key], bool) or not isinstance(settings[key], (int, float)):

@@ -292,8 +292,8 @@ def to_verl(score: Score) -> dict[str, float | str]:
 def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments that are options of the scorer; log and drop unknown ones.
 
-    A scorer that asks a server gets the address of verl's reward model as its `base_url`, unless
-    that is set.
+    A scorer that asks a server gets the address of verl's reward model as its `base_url`, and one that
+    runs programs that of verl's sandbox as its `sandbox_url`, unless they are set.
 
     Raises:
         UsageError: an option has an invalid value.
@@ -306,6 +306,8 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         options = {name: value for name, value in options.items() if name in names}
     if (router := kwargs.get("reward_router_address")) and spec_of(scorer).asks_server:
         options["base_url"] = options.get("base_url") or f"http://{router}/v1"
+    if (sandbox := kwargs.get("sandbox_fusion_url")) and names and "sandbox_url" in names:
+        options["sandbox_url"] = options.get("sandbox_url") or sandbox
     check_values(scorer, options)
     return options
 

@@ -1,4 +1,4 @@
-r"""Programs in Python, run against the tests of the row in a sandbox.
+r"""Programs, run against the tests of the row in a sandbox.
 
 verl loads this file directly: `rewardkit path code --verl` prints the override. The ground truth is JSON
 text in the shapes of Eurus-2, verl's own sandbox client, HumanEval and LeetCodeDataset, which
@@ -16,19 +16,24 @@ network, other processes or files but its own folder, and with limits of process
 threads, files and output. `docs/code-rewards.md` says what confines it on which kernel. Without seccomp
 no program is run, unless `unsafe=true`.
 
+`backend=sandbox_fusion` runs programs on a SandboxFusion server instead, also those in C++, Java, Go and
+JavaScript (`language` of a row), and sends no program there with its expected outputs; `rewardkit.programs.fusion` says
+how. Tests that are code have to be plain assertions then.
+
 A sandbox that fails does not count as a wrong answer: it is tried again, and then the sample has `error` 1.0. verl
 gets these numbers for every sample, beside those of every scorer: `tests_passed`, `tests_run` and
-`sandbox_level` (0 unsafe, 1 seccomp, 2 with Landlock, 3 with bubblewrap too).
+`sandbox_level` (0 unsafe, 1 seccomp, 2 with Landlock, 3 with bubblewrap too; on a server one more, from
+1 for the server alone).
 """
 
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Annotated, Any, Literal
 
-from rewardkit.errors import call_catching
+from rewardkit.errors import UsageError, call_catching
 from rewardkit.programs.extract import program_of
 from rewardkit.programs.grade import Grade, Grading, grade_locally
-from rewardkit.programs.problem import ProblemError, read_problem
+from rewardkit.programs.problem import Problem, ProblemError, read_problem
 from rewardkit.scorers.base import (
     RECORD,
     Score,
@@ -63,6 +68,11 @@ def score(
     total_seconds: Annotated[float, Range(0.1, 36_000)] = 60.0,
     memory_mb: Annotated[int, Range(32, 1 << 20)] = 1024,
     unsafe: bool = False,
+    backend: Literal["local", "sandbox_fusion"] = "local",
+    sandbox_url: str = "",
+    concurrency: Annotated[int, Range(1, 4096)] = 16,
+    request_seconds: Annotated[float, Range(1, 86_400)] = 180.0,
+    retries: Annotated[int, Range(0, 100)] = 4,
 ) -> Score:
     """Run the program in a response.
 
@@ -78,6 +88,12 @@ def score(
         total_seconds: processor time per program.
         memory_mb: memory per test; a row's own `memory_limit` counts if it is larger.
         unsafe: run programs also where system calls cannot be filtered.
+        backend: where programs run: in the sandbox of this machine, or on a SandboxFusion server.
+        sandbox_url: URL of the SandboxFusion server, such as http://127.0.0.1:8080/run_code; by default
+            the address that verl passes, if it passes one.
+        concurrency: maximum number of concurrent requests of this process.
+        request_seconds: timeout per request.
+        retries: further tries of a request that failed.
 
     Returns:
         The reward; `pred` has the program.
@@ -105,14 +121,26 @@ def grade(response: str, ground_truth: str, **options: Any) -> tuple[Score, Grad
         problem = read_problem(ground_truth)
     except ProblemError:
         return Score.wrong("", Status.BAD_GROUND_TRUTH), nothing
-    program = program_of(response, problem.settings["language"] or "python", problem.entry_point)
+    program = program_of(response, problem.settings["language"], problem.entry_point)
     if not program:
         return Score.wrong("", Status.NO_ANSWER), nothing
-    result = grade_locally(problem, program, Grading(fraction=fraction, **options))
+    result = _grade(problem, program, Grading(fraction=fraction, **options))
     if result.is_right:
         return Score.right(program), result
     value = result.passed / result.total if fraction else 0.0
     return Score.wrong(program, Status.TIMEOUT if result.timeout else Status.WRONG, value), result
+
+
+def _grade(problem: Problem, program: str, grading: Grading) -> Grade:
+    if grading.backend == "sandbox_fusion":
+        from rewardkit.programs.fusion import grade_remotely  # only here an HTTP client is needed
+
+        return grade_remotely(problem, program, grading)
+    if (language := problem.settings["language"]) != "python":
+        raise UsageError(
+            f"programs in {language} do not run here: set backend=sandbox_fusion and sandbox_url."
+        )
+    return grade_locally(problem, program, grading)
 
 
 _DEFAULTS: Mapping[str, Any] = dict(score.__kwdefaults__ or {})
@@ -134,6 +162,18 @@ def explain_gold(ground_truth: str) -> str:
     except ProblemError as error:
         return str(error)
     return ""
+
+
+def check_backend(options: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if the address of the sandbox is missing, wrong or not used."""
+    if options.get("backend") == "sandbox_fusion":
+        from rewardkit.programs.fusion import server_of
+
+        server_of(options.get("sandbox_url", ""))
+    elif options.get("sandbox_url"):
+        raise UsageError(
+            "sandbox_url is set, but programs run here: set backend=sandbox_fusion too."
+        )
 
 
 def blank_metrics(_options: Mapping[str, Any]) -> dict[str, float]:
@@ -176,6 +216,7 @@ SPEC = ScorerSpec(
     __doc__,
     respond,
     explain_gold=explain_gold,
+    check_options=check_backend,
     blank_metrics=blank_metrics,
     verl_function=compute_score,
 )

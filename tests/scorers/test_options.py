@@ -20,6 +20,7 @@ FLAGS = {
     "math_dapo": "strict_box",
     "mcq": "final_letter",
     "judge": "reverse",
+    "code": "unsafe",
 }.items()
 #: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
@@ -46,6 +47,16 @@ WRONG = [
     ("judge", "seed", -1, "give a whole number from 0"),
     ("judge", "max_tokens", 0, "give a whole number from 1"),
     ("judge", "temperature", -1, "give a number from 0 to 10."),
+    ("code", "reward", "most", "Its rewards: all, fraction."),
+    ("code", "tests", -1, "give a whole number of at least 0."),
+    ("code", "seconds", 0, "give a number from 0.1 to 3600."),
+    ("code", "total_seconds", 0, "give a number from 0.1 to 36000."),
+    ("code", "memory_mb", 1, "give a whole number from 32 to"),
+    ("code", "backend", "fusion", "scorer 'code' has no backend 'fusion'."),
+    ("code", "sandbox_url", 1, "give text"),
+    ("code", "concurrency", 0, "give a whole number from 1 to 4096."),
+    ("code", "request_seconds", 0, "give a number from 1 to 86400."),
+    ("code", "retries", -1, "give a whole number from 0 to 100."),
     *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
     ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),

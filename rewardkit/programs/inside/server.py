@@ -89,13 +89,7 @@ def main() -> None:
     parent = os.getppid()
     settings, _ = receive(connection.fileno())
     sys.path.extend(settings["packages"])
-    for name in _WARM:
-        importlib.import_module(name)
-    for name in ("exit", "quit"):  # which `site` would add
-        setattr(builtins, name, Quitter(name, "end of file"))
-    if hasattr(sys, "set_int_max_str_digits"):
-        sys.set_int_max_str_digits(0)
-    jail.hide_memory()
+    prepare()
     server = Server(settings)
     hello = {"seccomp": jail.has_seccomp(), "landlock": server.landlock}
     hello["failure"] = server.failure()
@@ -118,6 +112,17 @@ def main() -> None:
     with suppress(ChildProcessError):
         os.waitpid(-1, 0)  # until all jobs have ended, which remove their folders
     shutil.rmtree(server.root, ignore_errors=True)
+
+
+def prepare() -> None:
+    """Load what programs use most, and make this process what they expect and may not read."""
+    for name in _WARM:
+        importlib.import_module(name)
+    for name in ("exit", "quit"):  # which `site` would add
+        setattr(builtins, name, Quitter(name, "end of file"))
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(0)
+    jail.hide_memory()
 
 
 def run_job(server: Server, connection: int) -> NoReturn:
