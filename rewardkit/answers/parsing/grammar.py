@@ -99,15 +99,19 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool | None = None) -> 
 
 
 def _join_tokens(tokens: Sequence[Token], *, letters_are_units: bool | None) -> list[Token]:
-    r"""Return the tokens with words that belong together as one: `US\$`, `degrees Celsius`."""
+    r"""Return the tokens with words that belong together as one: `\mu\text{m}`, `degrees Celsius`."""
     joined: list[Token] = []
     for token, after in pairwise([*tokens, END_TOKEN]):
         last = joined[-1] if joined else END_TOKEN
+        prefix = "μ" if last.text == r"\mu" else last.text
         name = "Ω" if token.text == r"\Omega" else token.text
+        is_sure = letters_are_units or "text" in (last.kind, token.kind)
         if last.text == "US" and token.text in (r"\$", "$", "dollar", "dollars"):
             joined[-1] = token
         elif last.low in _DEGREE_WORDS and token.low in _TEMPERATURES:
             joined[-1] = Token("text", _TEMPERATURES[token.low], last.follows_space)
+        elif is_sure and prefix and (prefix == "μ" or name == "Ω") and prefix + name in UNITS:
+            joined[-1] = Token("text", prefix + name, last.follows_space)
         elif letters_are_units and name == "Ω" and last.kind == "num":
             joined.append(Token("text", name, token.follows_space))
         elif token.text in ("to", "比") and last.kind == after.kind == "num":
