@@ -263,7 +263,7 @@ MAX_LINE, MAX_GAP = 200, 80
 #: Most statements and `<answer>` blocks that are read, from the last one back.
 MAX_STATEMENTS, MAX_BLOCKS = 16, 4
 #: Characters at the end that are searched for statements, and for the last sentence.
-STATEMENT_CHARS, SENTENCE_CHARS = 20_000, 600
+STATEMENT_CHARS, SENTENCE_CHARS = 10_000, 600
 #: Characters before a statement, and after it, whose words may keep it from counting.
 BEFORE_CHARS, AFTER_CHARS = 160, 1000
 

@@ -260,8 +260,10 @@ def _same_statements(pred: str, gold: str) -> bool | None:
     """
     sides = [_JOINTS.sub(" ", side) for side in (pred, gold) if len(side) < MAX_DIGITS]
     marks = [re.sub(rf"(?:{_MARKED})\s*", "#", side).strip() for side in sides]
-    is_marked = {"#"} in map(set, marks) and (
-        marks[0] != "#" or _CIRCLED.find(pred.strip("$ ")) >= 0
+    is_marked = (
+        len(sides) == 2
+        and {"#"} in map(set, marks)
+        and (marks[0] != "#" or _CIRCLED.find(pred.strip("$ ")) >= 0)
     )
     if not is_marked or any(_NUMBERS.sub("", side).strip() for side in sides):
         return None

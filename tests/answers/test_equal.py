@@ -249,6 +249,12 @@ def test_any_two_texts_have_a_verdict_and_are_parsed_or_over_a_limit(one, other)
     assert equal(one, one)
 
 
+@every("gold", ["①③", "(1)(3)", "5", "Yes", "(1,2)"])
+def test_an_answer_of_any_length_has_a_verdict_beside_a_short_gold(gold):
+    for length in (1, 200, 300, 5000):
+        assert compare("film " * length, gold).outcome != "equal"
+
+
 @every(
     "sentence",
     [

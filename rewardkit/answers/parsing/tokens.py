@@ -34,7 +34,7 @@ from rewardkit.answers.parsing.vocabulary import (
 
 #: Most characters and tokens of a text.
 MAX_CHARS = 2000
-MAX_TOKENS = 600
+MAX_TOKENS = 400
 #: Most digits in a row.
 MAX_DIGITS = 256
 #: Largest power of ten in scientific notation.
