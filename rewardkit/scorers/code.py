@@ -13,7 +13,7 @@ program, and `rewardkit.programs.compare` when an output is right.
 No program can be paid for anything but its outputs: the expected ones stay in this process, and tests
 that are code run in another process than the program. Each test is a process of its own, without
 network, other processes or files but its own folder, and with limits of processor time, memory,
-threads, files and output. `docs/code-rewards.md` says what confines it on which kernel. Without seccomp
+threads, files and output. `docs/how-to/code-rewards.md` says what confines it on which kernel. Without seccomp
 no program is run, unless `unsafe=true`.
 
 `backend=sandbox_fusion` runs programs on a SandboxFusion server instead, also those in C++, Java, Go and

@@ -84,7 +84,8 @@ def test_an_audit_finds_what_a_naive_reward_pays(tmp_path):
         "equal_to_everything",
         "ends_early",
         "reads_expected_output",
-        "first_tests_only",
+        "exits",
+        "hangs",
     }
     assert report.grade == "F"
 
