@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import inf, isclose
 from typing import Any
 
+from rewardkit.programs.inside.wire import spread
 from rewardkit.programs.problem import Problem
 
 #: Characters of the tests of a row that are read; a parser needs about 100 bytes for each.
@@ -46,7 +47,8 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.List: lambda *values: [*values],
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{each.__name__: each for each in (abs, float, len, list, round, set, sorted, tuple, isclose)},
+    **{each.__name__: each for each in (abs, float, len, list, round, sorted, tuple, isclose)},
+    "set": lambda items=(): set(spread([*items])),
     "math.isclose": isclose,
 }
 

@@ -53,7 +53,7 @@ def same_value(value: Any, expected: Any) -> bool:
         elif isinstance(other, dict):
             if not isinstance(one, dict) or len(one) != len(other):
                 return False
-            names = {key if key in other else str(key): each for key, each in one.items()}
+            names = {_key(key, other): each for key, each in one.items()}
             if names.keys() != other.keys():
                 return False
             pairs += [(each, other[key]) for key, each in names.items()]
@@ -64,6 +64,13 @@ def same_value(value: Any, expected: Any) -> bool:
         elif isinstance(one, (list, tuple, dict)) or one != other:
             return False
     return True
+
+
+def _key(key: Any, expected: dict[Any, Any]) -> Any:
+    try:
+        return key if key in expected else str(key)
+    except (RecursionError, ValueError):
+        return None  # a deep key, a long number
 
 
 def _is_number(value: Any) -> bool:

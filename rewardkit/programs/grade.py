@@ -9,9 +9,7 @@ open-r1/codeforces (`generated_checker` in its dataset card). It runs in the san
 """
 
 import json
-import os
 import random
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from math import inf
 from typing import Any
 
 from rewardkit.programs.compare import same_text, same_value
-from rewardkit.programs.inside.wire import WireError, dump, load
+from rewardkit.programs.inside.wire import WireError, dump, load_tree
 from rewardkit.programs.local import Run, Sandbox, SandboxError, local_sandbox
 from rewardkit.programs.problem import Problem
 
@@ -28,14 +26,14 @@ from rewardkit.programs.problem import Problem
 TRIES = 3
 #: Characters of an input, an output or an error that a failure quotes.
 MAX_QUOTE = 2_000
+#: Bytes of a result that are read in any case, and times the characters of the expected one.
+MAX_PLAIN, MAX_RATIO = 200_000, 8
 #: Seconds that a program may wait for nothing, beside its seconds on the processor.
 IDLE_SECONDS = 2.0
 #: Seconds of the processor, and of waiting, of a checker.
 CHECKER_SECONDS = 10.0
 #: The limits of a test that end it as a timeout.
 TIMEOUTS = ("cpu", "idle")
-
-_slots = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +85,14 @@ def grade_locally(problem: Problem, program: str, grading: Grading) -> Grade:
     Raises:
         SandboxError: the sandbox failed in each try, or this machine cannot confine programs.
     """
-    with _slots:
-        for tries_left in reversed(range(TRIES)):
-            try:
-                return _grade(local_sandbox(), problem, program, grading)
-            except SandboxError:
-                if not tries_left:
-                    raise
+    for tries_left in reversed(range(TRIES)):
+        try:
+            sandbox = local_sandbox()
+            with sandbox.slots:
+                return _grade(sandbox, problem, program, grading)
+        except SandboxError:
+            if not tries_left:
+                raise
     raise AssertionError
 
 
@@ -205,8 +204,10 @@ def outcome(
         return text, "" if is_right else "another output"
     if report["status"] != "ok":
         return None, _reason(report)
+    if len(output) > MAX_PLAIN and len(output) > MAX_RATIO * len(ascii(expected)):
+        return None, "a longer result than any that is right"
     try:
-        value = load(output.decode("utf-8", "surrogatepass"))
+        value = load_tree(output.decode())
     except (WireError, UnicodeDecodeError):
         return None, "the result cannot be read"
     is_right = expected.holds(value) if problem.kind == "assert" else same_value(value, expected)
@@ -243,10 +244,14 @@ def describe(
         "seconds": f"{report['cpu_seconds']:.3f}",
         "memory_mb": report["memory_mb"],
     }
-    return {
-        name: (value if isinstance(value, str) else ascii(value))[:MAX_QUOTE]
-        for name, value in facts.items()
-    }
+    return {name: _quote(value) for name, value in facts.items()}
+
+
+def _quote(value: Any) -> str:
+    try:
+        return (value if isinstance(value, str) else ascii(value))[:MAX_QUOTE]
+    except (RecursionError, ValueError):  # a deep list, a long number
+        return "..."
 
 
 def _check(
@@ -275,8 +280,8 @@ def checker_reason(report: Mapping[str, Any], output: bytes) -> str:
 def _grade_tests(run: Run, problem: Problem, grading: Grading, level: str) -> Grade:
     limits = limits_of(problem, grading, grading.total_seconds)
     limits["cpu_seconds"] = min(grading.total_seconds, 4 * limits["cpu_seconds"])
-    request = {**limits, "kind": "tests", "tests": [text for text, _ in problem.tests]}
-    report, output = run.test(request, b"")
+    tests = json.dumps([text for text, _ in problem.tests]).encode()
+    report, output = run.test({**limits, "kind": "tests"}, tests)
     facts: dict[str, Any] = {"failures": [], "count": 0, "passed": 0, "is_complete": False}
     reason = "" if report["status"] == "ok" else _reason(report)
     if not reason:

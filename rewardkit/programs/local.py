@@ -9,19 +9,23 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from shutil import which
-from tempfile import gettempdir
+from shutil import rmtree, which
+from tempfile import gettempdir, mkdtemp
 from typing import Any
+from weakref import WeakSet
 
+from rewardkit.programs.inside.jail import hide_memory
 from rewardkit.programs.inside.wire import receive, send
 
 #: Seconds for the server to start, on a busy machine.
 START_SECONDS = 60.0
 
+#: What an interpreter reads beside its own folders.
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime")
 _INSIDE = Path(__file__).parent / "inside"
 _MAIN = (
     "import sys; sys.path.insert(0, sys.argv[2]); import server; del sys.path[0]; "
@@ -48,33 +52,45 @@ class Sandbox:
         level: how programs are confined: names joined by `+`, such as `seccomp+landlock`; `unsafe` if
             system calls are not filtered.
         failure: why this machine cannot confine programs; "" if it can.
+        slots: one for each processor.
     """
 
     def __init__(self, *, landlock: bool = True, bubblewrap: bool = True) -> None:
-        self._lock, self.failure = threading.Lock(), ""
+        self._lock = threading.Lock()
+        self.slots = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
         command = which("bwrap") if bubblewrap else None
         try:
-            hello = self._start(_bubblewrap(command) if command else [], landlock)
+            self._folder = mkdtemp(prefix="rewardkit-code-")
+        except OSError as error:
+            raise SandboxError(
+                f"no folder for programs in {gettempdir()}: {error}. Free space there, or set TMPDIR."
+            ) from None
+        try:
+            hello = self._start(command, landlock)
         except SandboxError:
             if not command:
                 raise
-            command, hello = None, self._start([], landlock)
+            command, hello = None, self._start(None, landlock)
+        if not hello["landlock"]:
+            hide_memory()  # a program could read the expected outputs there
         names = ["seccomp"] * hello["seccomp"] + ["landlock"] * bool(hello["landlock"])
         self.level = "+".join(names + ["bubblewrap"] * bool(command)) if names else "unsafe"
         self.failure = hello["failure"]
         if not hello["seccomp"]:
             self.failure = self.failure or "this kernel or processor has no filter of system calls"
 
-    def _start(self, prefix: list[str], landlock: bool) -> Mapping[str, Any]:
+    def _start(self, bubblewrap: str | None, landlock: bool) -> Mapping[str, Any]:
         packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
+        readable = [sys.base_prefix, sys.prefix, *packages]
         settings = {
-            "folder": gettempdir(),
+            "folder": self._folder,
             "landlock": landlock,
             "packages": packages,
-            "readable": [sys.base_prefix, sys.prefix, *packages],
+            "readable": readable,
         }
+        prefix = _bubblewrap(bubblewrap, readable, self._folder) if bubblewrap else []
         with ExitStack() as stack:
-            self._socket, theirs = map(stack.enter_context, socket.socketpair())
+            self._socket, theirs = map(stack.enter_context, _socketpair())
             python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN]
             self._process = subprocess.Popen(  # noqa: S603 - our own module
                 [*prefix, *python, str(theirs.fileno()), str(_INSIDE)],
@@ -93,6 +109,7 @@ class Sandbox:
             except (OSError, EOFError, ValueError) as error:
                 self._process.kill()
                 self._process.wait()
+                rmtree(self._folder, ignore_errors=True)
                 raise SandboxError(f"the sandbox does not start: {error!r}") from None
             stack.pop_all()
         return hello
@@ -105,7 +122,7 @@ class Sandbox:
     @contextmanager
     def program(self, source: str, facts: Mapping[str, Any]) -> Iterator["Run"]:
         """Yield the runs of a program; end them with the block."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socketpair()
         with ours:
             with theirs, self._lock, _sandbox_errors():
                 socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
@@ -121,6 +138,7 @@ class Sandbox:
             self._process.wait(5)
         self._process.kill()
         self._process.wait()
+        rmtree(self._folder, ignore_errors=True)  # which a server does that is not killed
 
 
 class Run:
@@ -138,6 +156,10 @@ class Run:
         # The job ends each test by its own clock; this one only notices a job that hangs.
         self._connection.settimeout(60 + 20 * (request["cpu_seconds"] + request["idle_seconds"]))
         with _sandbox_errors():
+            if (
+                request["kind"] == "tests"
+            ):  # the job starts the program's runner before it has the tests
+                send(self._connection, request)
             send(self._connection, request, body)
             report, output = receive(self._connection)
         if report["status"] == "sandbox":
@@ -155,15 +177,39 @@ def _sandbox_errors() -> Iterator[None]:
         raise SandboxError(f"the sandbox failed: {error!r}") from None
 
 
-def _bubblewrap(command: str) -> list[str]:
+def _bubblewrap(command: str, readable: Iterable[str], folder: str) -> list[str]:
     """Return the command that gives the server its own view of files, processes and the network."""
     return [
         *(command, "--unshare-user-try", "--unshare-pid", "--unshare-net", "--unshare-ipc"),
-        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", gettempdir()),
+        *("--dev", "/dev", "--proc", "/proc", "--bind", folder, folder),
+        *(
+            part
+            for path in (*_SYSTEM, *readable, str(_INSIDE))
+            for part in ("--ro-bind-try", path, path)
+        ),
     ]
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+_sockets: WeakSet[socket.socket] = WeakSet()
+
+
+def _socketpair() -> tuple[socket.socket, socket.socket]:
+    with _lock:
+        pair = socket.socketpair()
+        _sockets.update(pair)
+        return pair
+
+
+def _leave() -> None:
+    """Close the sandbox in a fork of the grader, which could otherwise outlive it with its programs."""
+    _sandbox.cache_clear()
+    for each in list(_sockets):
+        each.close()
+    _lock.release()
+
+
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_leave)
 
 
 def local_sandbox() -> Sandbox:
@@ -173,13 +219,12 @@ def local_sandbox() -> Sandbox:
         SandboxError: it does not start.
     """
     with _lock:
-        sandbox = _sandbox_of(os.getpid())
-        if not sandbox.is_alive:
-            _sandbox_of.cache_clear()
-            sandbox = _sandbox_of(os.getpid())
-        return sandbox
+        if not (sandbox := _sandbox()).is_alive:
+            sandbox.close()
+            _sandbox.cache_clear()
+        return _sandbox()
 
 
 @lru_cache(maxsize=1)
-def _sandbox_of(_pid: int) -> Sandbox:
+def _sandbox() -> Sandbox:
     return Sandbox()

@@ -6,8 +6,10 @@ opens a network socket or sends a signal to another process. Calls that are only
 checked by an argument: `fcntl` could have a signal sent to any process (F_SETOWN), `prlimit64` could
 set the limits of one, and `sendto` with an address reaches sockets of the host.
 
-Without Landlock (Linux before 5.13, or a container that refuses it) no file can be written, but every
-file of the user can be read.
+Without Landlock (Linux before 5.13, or a container that refuses it) no file can be written or locked,
+but what the user can read a program can read: files, such as the rows with their tests, and named
+pipes. The memory and the descriptors of the user's other processes it can only read where it cannot
+have a user namespace of its own, and of the grader never (`hide_memory`).
 """
 
 import ctypes
@@ -40,11 +42,12 @@ fchdir 81 50, readlink 89 -, readlinkat 267 78, getdents64 217 61, getrlimit 97 
 setrlimit 160 164, getrusage 98 165, times 100 153, time 201 -, gettimeofday 96 169,
 clock_gettime 228 113, clock_getres 229 114, futex 202 98, futex_waitv 449 449,
 set_robust_list 273 99, set_tid_address 218 96, rseq 334 293, exit 60 93, exit_group 231 94,
+open 2 -, openat 257 56,
 getrandom 318 278, membarrier 324 283, getcpu 309 168, restart_syscall 219 128, umask 95 166,
 epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22, eventfd2 290 19,
 recvfrom 45 207, shutdown 48 210, getsockname 51 204, getsockopt 55 209
 """
-#: Calls that change files; only where Landlock confines them to the program's own folder.
+#: Calls that change files; a runner may use them where Landlock confines them to its folder.
 _WRITING_CALLS: Final = """
 ftruncate 77 46, fsync 74 82, fdatasync 75 83, unlink 87 -, unlinkat 263 35, rename 82 -,
 renameat 264 38, renameat2 316 276, creat 85 -
@@ -55,7 +58,8 @@ fork 57 -, vfork 58 -, wait4 61 260, waitid 247 95, kill 62 129, pidfd_open 434 
 seccomp 317 277, landlock_create_ruleset 444 444, landlock_add_rule 445 445,
 landlock_restrict_self 446 446, mkdir 83 -, mkdirat 258 34, rmdir 84 -, setsid 112 157
 """
-_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1031, 1032)  # duplicates, flags, locks, size of a pipe
+_LOCKS = (5, 6, 7)
+_FCNTL = (0, 1, 2, 3, 4, *_LOCKS, 1030, 1032)  # duplicates, flags, locks, size of a pipe
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x802C542A)  # is it a terminal, blocking
 _CLONE, _CLONE_THREAD = "clone 56 220", 0x10000
 _OPEN_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -122,6 +126,11 @@ def hide_memory() -> None:
     _libc.prctl(4, 0, 0, 0, 0)
 
 
+def leave_user() -> None:
+    """Enter a new user namespace, where a program cannot look into the user's other processes."""
+    _libc.unshare(0x10000000)  # which many containers refuse
+
+
 def die_with_parent(parent: int) -> None:
     """End this process when its parent ends."""
     _libc.prctl(1, 9, 0, 0, 0)
@@ -145,10 +154,12 @@ def limit_resources(cpu_seconds: int, memory_bytes: int, file_bytes: int) -> Non
         resource.RLIMIT_MEMLOCK: 0,
     }
     for name, value in limits.items():
-        resource.setrlimit(name, (value, value + (name == resource.RLIMIT_CPU)))
+        most = resource.getrlimit(name)[1]  # which only root could raise
+        soft = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(name, (soft, soft + (name == resource.RLIMIT_CPU and soft != most)))
 
 
-def confine_job(can_write: bool) -> None:
+def confine_job() -> None:
     """Drop all capabilities, and allow only the system calls of programs and of jobs.
 
     Runners inherit this filter, which takes half a millisecond to install; theirs is short.
@@ -164,8 +175,7 @@ def confine_job(can_write: bool) -> None:
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
     ]
-    writing = (_WRITING_CALLS,) if can_write else ()
-    for number in _numbers(_CALLS, _JOB_CALLS, _CLONE, *writing):
+    for number in _numbers(_CALLS, _JOB_CALLS, _CLONE, _WRITING_CALLS):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
     lines += _check("fcntl 72 25", 1, _EQUAL, _FCNTL)
     lines += _check("ioctl 16 29", 1, _EQUAL, _IOCTL)
@@ -175,10 +185,6 @@ def confine_job(can_write: bool) -> None:
         body = [(_LOAD, 0, 0, 48), (_EQUAL, 0, 3, 0), (_LOAD, 0, 0, 52), (_EQUAL, 0, 1, 0)]
         body += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FAIL)]
         lines += [(_EQUAL, 0, len(body), number), *body]
-    for call, argument in (("open 2 -", 1), ("openat 257 56", 2)):
-        lines += _check(
-            call, argument, _ANY_BIT, [] if can_write else [_OPEN_TO_WRITE], match=False
-        )
     _install([*lines, (_RETURN, 0, 0, _FAIL)])
 
 
@@ -192,7 +198,7 @@ def confine_runner(rules: int | None) -> None:
     if rules is not None:
         _require(_libc.syscall(_LANDLOCK_RESTRICT, rules, ctypes.c_uint32(0)))
     if has_seccomp():
-        _install(_RUNNER_LINES)
+        _install(_RUNNER_LINES if rules is not None else _READING_LINES + _RUNNER_LINES[1:])
 
 
 def _install(lines: Iterable[tuple[int, int, int, int]]) -> None:
@@ -229,15 +235,27 @@ def _check(
     return lines
 
 
+def _refuse(calls: str) -> list[Any]:
+    return [
+        line
+        for number in _numbers(calls)
+        for line in ((_EQUAL, 0, 1, number), (_RETURN, 0, 0, _FAIL))
+    ]
+
+
 _RUNNER_LINES = [
     (_LOAD, 0, 0, 0),
-    *(
-        line
-        for call in _numbers(_JOB_CALLS)
-        for line in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _FAIL))
-    ),
+    *_refuse(_JOB_CALLS),
     *_check(_CLONE, 0, _ANY_BIT, [_CLONE_THREAD]),
     (_RETURN, 0, 0, _ALLOW),
+]
+#: What a runner without Landlock gets before the others.
+_READING_LINES = [
+    (_LOAD, 0, 0, 0),
+    *_refuse(_WRITING_CALLS),
+    *_check("open 2 -", 1, _ANY_BIT, [_OPEN_TO_WRITE], match=False),
+    *_check("openat 257 56", 2, _ANY_BIT, [_OPEN_TO_WRITE], match=False),
+    *_check("fcntl 72 25", 1, _EQUAL, _LOCKS, match=False),
 ]
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from wire import WireError, dump, load, receive, send, write  # type: ignore[import-not-found]
+from wire import WireError, dump, dump_tree, load, receive, send, write  # type: ignore[import-not-found]
 
 #: Characters of a failing test that are reported.
 MAX_TEXT = 1_000
@@ -70,8 +70,8 @@ def call(program: Mapping[str, Any], source: str | CodeType, text: str, report: 
     def result() -> None:
         arguments, keywords = load(text)
         names = _load(program, source, _module("solution"))
-        value = dump(_entry(names, program["entry_point"])(*arguments, **keywords))
-        write(report, value.encode("utf-8", "surrogatepass"))
+        value = _entry(names, program["entry_point"])(*arguments, **keywords)
+        write(report, dump_tree(value).encode())
 
     os._exit(_status_of(result))
 
@@ -114,7 +114,7 @@ def serve(
 
 def run_tests(
     program: Mapping[str, Any],
-    request: Mapping[str, Any],
+    texts: list[str],
     answers: int,
     questions: int,
     report: int,
@@ -122,7 +122,7 @@ def run_tests(
     """Run the tests of a row against a program in another process, report on them, and end."""
     tests = _Tests(program, _Client(questions, answers))
     try:
-        tests.run(request)
+        tests.run(texts)
     except BaseException as error:  # noqa: BLE001 - also SystemExit, of the row's own tests
         tests.fail("", error)
         tests.is_complete = False
@@ -164,6 +164,10 @@ class _Client:
         """Return an object of the program, which stays there."""
         return _Proxy(self, number)
 
+    def attribute(self, number: int, name: str) -> Any:
+        """Return an attribute of an object of the program."""
+        return self.ask({"ask": "attribute", "object": number, "name": name})
+
     def call(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call an object of the program, and change the arguments as the program did."""
         flat = [*arguments, *keywords.values()]
@@ -196,7 +200,9 @@ class ProgramError(RuntimeError):
 class _Proxy:
     """A function, class or object of the program. It can be called, and is equal to nothing.
 
-    A comparison would ask the program whether its own answer is right.
+    A comparison would ask the program whether its own answer is right, and a loop would have it choose
+    the length, after it told `len` another one. Special methods are not asked for: numpy would take
+    the answer to `__array_interface__` for the address of an array in this process.
     """
 
     def __init__(self, client: _Client, number: int) -> None:
@@ -206,21 +212,23 @@ class _Proxy:
         return self._client.call(self._number, arguments, keywords)
 
     def __getattr__(self, name: str) -> Any:
-        return self._client.ask({"ask": "attribute", "object": self._number, "name": name})
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._client.attribute(self._number, name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.__getattr__("__getitem__")(key)
+        return self._client.attribute(self._number, "__getitem__")(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.__getattr__("__setitem__")(key, value)
+        self._client.attribute(self._number, "__setitem__")(key, value)
 
     def __len__(self) -> Any:
-        return self.__getattr__("__len__")()
+        return self._client.attribute(self._number, "__len__")()
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, *_: object) -> Any:
         raise TypeError("the program returned an object of its own class, which is not compared")
 
-    __ne__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __eq__
+    __ne__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __iter__ = __reversed__ = __eq__
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -235,6 +243,11 @@ def _number_of(value: Any) -> int:
     raise WireError(f"a test passes a value of type {type(value).__name__}, which is not data")
 
 
+#: In `check`, a call may be a test without an assertion, as `assertion(candidate(1), 2, 0)` of EvalPlus.
+_CHECKS = (ast.Assert, ast.Call)
+_NO_TESTS = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
+
+
 class _Tests:
     """The statements of a test, one after another; each with an assertion counts."""
 
@@ -242,20 +255,23 @@ class _Tests:
         self.program, self.client = program, client
         self.count = self.passed = 0
         self.failures: list[dict[str, str]] = []
-        self.is_complete, self.is_broken = True, False
+        self.is_complete = self.is_broken = True
         self.names = _module("tests").__dict__
 
-    def run(self, request: Mapping[str, Any]) -> None:
+    def run(self, texts: list[str]) -> None:
         """Run the assertions of a row, then its `check`, then its functions `test_*`."""
-        trees = [(ast.parse(text), text) for text in request["tests"]]
+        trees = [(ast.parse(text), text) for text in texts]
         entry = self.program.get("entry_point", "")
         exec(self.program.get("prelude", ""), self.names)
         self.client.records.update(_classes(self.names))
-        names = _program_names([tree for tree, _ in trees], self.names) | {entry} - {""}
-        solution = self.client.ask({"ask": "names", "names": sorted(names)})
+        library = _library([tree for tree, _ in trees])
+        names = _program_names([tree for tree, _ in trees], entry, self.names, library)
+        self.is_broken = False
+        answer = self.client.ask({"ask": "names", "names": sorted(names)})
+        solution = {name: answer[name] for name in names & answer.keys()}  # and nothing else
         sys.modules["solution"] = ModuleType("solution")
         sys.modules["solution"].__dict__.update(solution)
-        self.names.update(solution)
+        self.names.update({**library, **self.names, **solution})
         candidate = self.client.ask({"ask": "entry", "name": entry}) if entry else None
         for tree, text in trees:
             self.statements(tree.body, text)
@@ -263,7 +279,7 @@ class _Tests:
             for each in tree.body:
                 if isinstance(each, ast.FunctionDef) and each.name == "check":
                     self.names[each.args.args[0].arg] = candidate
-                    self.statements(each.body, text)
+                    self.statements(each.body, text, _CHECKS)
         for name, value in [*self.names.items()]:
             if name.startswith("test") and isinstance(value, FunctionType):
                 self.one(name, value)
@@ -271,23 +287,24 @@ class _Tests:
                 for method in [each for each in dir(value) if each.startswith("test")]:
                     self.one(f"{name}.{method}", partial(_call_method, value, method))
 
-    def statements(self, body: list[ast.stmt], text: str) -> None:
-        """Run statements of a module or of `check`."""
+    def statements(self, body: list[ast.stmt], text: str, tests: Any = ast.Assert) -> None:
+        """Run statements of a module or of `check`; those with some kind of node are tests."""
         for statement in body:
             called = getattr(getattr(statement, "value", None), "func", None)
             if isinstance(called, ast.Name) and called.id == "check":
                 continue  # its statements are run one after another later
             code = compile(ast.Module([statement], []), "tests.py", "exec")
-            is_definition = isinstance(statement, (ast.FunctionDef, ast.ClassDef))
-            has_assertion = any(isinstance(each, ast.Assert) for each in ast.walk(statement))
-            if has_assertion and not is_definition:
+            is_test = any(isinstance(each, tests) for each in ast.walk(statement))
+            if is_test and not isinstance(statement, _NO_TESTS):
                 source = ast.get_source_segment(text, statement) or ""
                 self.one(source, partial(exec, code, self.names))
                 continue
             try:
                 exec(code, self.names)
-            except ImportError:
-                self.is_broken = True  # a package of the test is missing here
+            except ImportError as error:
+                # A package of the test is missing here, or a name of the program.
+                is_import = isinstance(statement, (ast.Import, ast.ImportFrom))
+                self.is_broken = is_import and error.name != "solution"
                 raise
 
     def one(self, source: str, test: Callable[[], Any]) -> None:
@@ -303,7 +320,7 @@ class _Tests:
     def fail(self, source: str, error: BaseException) -> None:
         """Report why a test failed."""
         if len(self.failures) < MAX_FAILURES:
-            got = "" if self.client.last is None else ascii(self.client.last)
+            got = "" if self.client.last is None else _text_of(self.client.last, ascii)
             what = {
                 "test": source,
                 "got": got,
@@ -319,14 +336,30 @@ def _call_method(kind: type, name: str) -> None:
     getattr(instance, name)()
 
 
-def _program_names(trees: list[ast.Module], known: Mapping[str, Any]) -> set[str]:
+def _library(trees: list[ast.Module]) -> dict[str, Any]:
+    """Return the names that tests may use without importing them."""
+    names: dict[str, Any] = {}
+    exec(_PRELUDE, names)
+    if any(isinstance(each, ast.Name) and each.id == "np" for each in _nodes(trees)):
+        exec("import numpy as np", names)
+    return {name: value for name, value in names.items() if not hasattr(builtins, name)}
+
+
+def _nodes(trees: list[ast.Module]) -> list[ast.AST]:
+    return [node for tree in trees for node in ast.walk(tree)]
+
+
+def _program_names(
+    trees: list[ast.Module], entry: str, known: Mapping[str, Any], library: Mapping[str, Any]
+) -> set[str]:
     """Return the names that a test takes from the program.
 
-    They are what it imports from it, and what it calls and does not define. A built-in function is
-    the program's only if the test calls nothing else, as in `assert sum(10, 15) == 6`: a program
-    could otherwise define the `abs` or the `sorted` that judges its own result.
+    They are its entry point, what it imports from it, and what it uses and does not define. A name of
+    the library or a built-in one is the program's only if the test uses no others, as in
+    `assert sum(10, 15) == 6`, and has no call of others in its arguments: a program could otherwise
+    define the `abs`, the `Counter` or the `isclose` that judges its own result.
     """
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = _nodes(trees)
     imports = [each for each in nodes if isinstance(each, ast.ImportFrom)]
     defined = {each.name for each in nodes if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
     defined |= {each.id for each in nodes if isinstance(each, ast.Name) and _is_stored(each)}
@@ -334,15 +367,25 @@ def _program_names(trees: list[ast.Module], known: Mapping[str, Any]) -> set[str
     for each in nodes:
         if isinstance(each, (ast.Import, ast.ImportFrom)):
             defined |= {alias.asname or alias.name.partition(".")[0] for alias in each.names}
-    used = {each.id for each in nodes if isinstance(each, ast.Name)} - defined
-    called = {
-        each.func.id
-        for each in nodes
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-    } - defined
-    own = {name for name in used if not hasattr(builtins, name)}
     imported = {alias.name for each in imports if each.module == "solution" for alias in each.names}
-    return (own or (set() if imported else called)) | imported
+    used = {each.id for each in nodes if isinstance(each, ast.Name)} - defined
+    own = {name for name in used if not hasattr(builtins, name) and name not in library}
+    if own := own | imported | {entry} - {""}:
+        return own
+    calls = [each for each in nodes if _name_of_call(each) in used]
+    called = {_name_of_call(each) for each in calls}
+    called = called & library.keys() or called
+    outer = {
+        _name_of_call(call)
+        for call in calls
+        if any(_name_of_call(each) in called for each in ast.walk(call) if each is not call)
+    }
+    return called - outer or called
+
+
+def _name_of_call(node: ast.AST) -> str:
+    is_name = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return node.func.id if is_name else ""  # type: ignore[attr-defined]
 
 
 def _is_stored(name: ast.Name) -> bool:
@@ -414,8 +457,8 @@ def _status_of(function: Callable[..., Any], *arguments: Any) -> int:
     return 0
 
 
-def _text_of(error: BaseException) -> str:
+def _text_of(value: Any, text: Callable[[Any], str] = str) -> str:
     try:
-        return str(error)[:MAX_TEXT]
+        return text(value)[:MAX_TEXT]
     except Exception:  # noqa: BLE001 - a method of the program's
         return ""

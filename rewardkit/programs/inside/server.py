@@ -6,7 +6,8 @@ program. Three kinds of processes come from it:
 - the server forks a job for each program, with a connection to the grader of its own;
 - the job forks a runner for each test, measures it and ends it;
 - the runner confines itself (`jail`) and only then reads the program. If a test is itself code, one
-  runner has the program, and another one has the test and calls the program through two pipes.
+  runner has the program, and another one, which starts later, has the test and calls the program
+  through two pipes.
 
 Whatever a program does in its runner, it can only change the bytes that it sends.
 """
@@ -14,9 +15,9 @@ Whatever a program does in its runner, it can only change the bytes that it send
 import builtins
 import gc
 import importlib
+import json
 import os
 import resource
-import select
 import shutil
 import signal
 import socket
@@ -35,8 +36,6 @@ from wire import receive, send  # type: ignore[import-not-found]
 
 #: Bytes of the stack; Python 3.10 needs about 500 for each call of a recursion.
 STACK_BYTES = 1 << 26
-#: Seconds after which the server notices that the grader was killed while a fork of it lives.
-PARENT_SECONDS = 2.0
 
 #: The modules that programs import most often, loaded once.
 _WARM = """array bisect cmath collections contextlib copy dataclasses datetime decimal enum fractions
@@ -50,14 +49,14 @@ class Server:
     """What all jobs share: the confinement that this machine offers, and the folder of their folders."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.root = tempfile.mkdtemp(prefix="rewardkit-code-", dir=settings["folder"])
+        self.root = settings["folder"]
         self.readable = [*_READABLE, *settings["readable"]]
         self.landlock = jail.landlock_version() if settings["landlock"] else 0
 
     def confine_job(self) -> None:
         """Confine this process, which runs a job, if this machine can."""
         if jail.has_seccomp():
-            jail.confine_job(self.landlock > 0)
+            jail.confine_job()
 
     def rules(self, folder: str) -> int | None:
         """Return the rules that allow a folder to be written; None without Landlock."""
@@ -86,31 +85,32 @@ class Server:
 def main() -> None:
     """Serve the grader that has the other end of a socket, until it closes it or ends."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    parent = os.getppid()
+    with suppress(PermissionError):  # it has its own, unless bubblewrap started it
+        os.setsid()
     settings, _ = receive(connection.fileno())
     sys.path.extend(settings["packages"])
     prepare()
+    jail.adopt_orphans()
     server = Server(settings)
+    if not server.landlock:
+        jail.leave_user()
     hello = {"seccomp": jail.has_seccomp(), "landlock": server.landlock}
     hello["failure"] = server.failure()
     send(connection.fileno(), hello)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for jobs
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
-    while os.getppid() == parent:
-        if not select.select([connection], [], [], PARENT_SECONDS)[0]:
-            continue
-        data, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
-        if not data:
-            break
+    while descriptors := socket.recv_fds(connection, 1, 1)[1]:
         server_pid = os.getpid()
         if not os.fork():
             connection.close()
             jail.die_with_parent(server_pid)
             run_job(server, *descriptors)
         os.close(*descriptors)
+    os.killpg(0, signal.SIGTERM)  # jobs, whose runners end with them
     with suppress(ChildProcessError):
-        os.waitpid(-1, 0)  # until all jobs have ended, which remove their folders
+        os.waitpid(-1, 0)  # until all have ended
     shutil.rmtree(server.root, ignore_errors=True)
 
 
@@ -122,27 +122,27 @@ def prepare() -> None:
         setattr(builtins, name, Quitter(name, "end of file"))
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
+    with suppress(OSError):  # the kernel ends a program, and not the trainer, where memory is short
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
     jail.hide_memory()
 
 
 def run_job(server: Server, connection: int) -> NoReturn:
     """Run the tests of one program as the grader asks for them, until it closes the connection."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    jail.adopt_orphans()
-    server.confine_job()
-    folder = tempfile.mkdtemp(dir=server.root)
+    for each in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
     try:
-        program, source = receive(connection)
-        job = Job(server, connection, folder, program, source.decode("utf-8", "surrogatepass"))
-        while True:
-            header, body = receive(connection)
-            report, output = job.run(header, body)
-            send(connection, report, output)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass
+        jail.adopt_orphans()
+        server.confine_job()
+        with tempfile.TemporaryDirectory(dir=server.root, ignore_cleanup_errors=True) as folder:
+            program, source = receive(connection)
+            job = Job(server, connection, folder, program, source.decode("utf-8", "surrogatepass"))
+            while True:
+                header, body = receive(connection)
+                report, output = job.run(header, body)
+                send(connection, report, output)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(0)
+        os._exit(0)  # the grader has closed, or sees that this end is closed
 
 
 class Job:
@@ -158,7 +158,7 @@ class Job:
     def run(self, request: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         """Run one test. Return its report, and its output, result or verdict."""
         for name, text in request.get("files", {}).items():
-            Path(self.folder, name).write_text(text, "utf-8")
+            Path(self.folder, name).write_text(text, "utf-8", "surrogatepass")
         watch = Watch(self.connection, self.folder, self.rules, request)
         if request["kind"] == "tests":
             asked, answered = os.pipe(), os.pipe()
@@ -168,9 +168,11 @@ class Job:
                 ends,
                 watch.error,
             )
+            # The program's runner has a copy of this process, and so it started before the tests came.
+            tests = json.loads(receive(self.connection)[1])
             ends = (answered[0], asked[1])
             watch.start(
-                lambda report: runner.run_tests(self.program, request, *ends, report), ends, None
+                lambda report: runner.run_tests(self.program, tests, *ends, report), ends, None
             )
             for descriptor in (*asked, *answered):
                 os.close(descriptor)

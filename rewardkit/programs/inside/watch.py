@@ -13,15 +13,17 @@ from typing import Any, NoReturn
 
 import jail  # type: ignore[import-not-found]  # the folder of this file is on the path
 
-#: Bytes of standard output, or of a result, of one test.
+#: Bytes of standard output, of standard error, or of a result, of one test.
 MAX_OUTPUT = 1 << 24
 #: Bytes at the end of standard error that are reported.
 MAX_ERROR = 2_000
 #: Bytes of one file, and number of files, in the folder of a program.
-MAX_FILE_BYTES, MAX_FILES = 1 << 24, 100
+MAX_FILE_BYTES, MAX_FILES = 1 << 22, 100
 MAX_THREADS = 64
 #: Seconds between two looks at the time, memory, threads and files of a runner.
 LOOK_SECONDS = 0.05
+#: A runner ends after this many times its seconds of processor time and of idleness, however busy it is.
+MAX_PATIENCE = 10
 
 
 class Watch:
@@ -37,6 +39,7 @@ class Watch:
         self.started = monotonic()
         self.cpu_seconds = float(request["cpu_seconds"])
         self.idle_seconds = float(request["idle_seconds"])
+        self.deadline = self.started + MAX_PATIENCE * (self.cpu_seconds + self.idle_seconds)
         self.memory_bytes = int(request["memory_mb"]) << 20
         self.pids: list[int] = []
         self.usages: dict[int, Any] = {}
@@ -170,8 +173,6 @@ class Watch:
             if not data:
                 with suppress(KeyError):
                     poll.unregister(descriptor)
-        if descriptor == self.error[0]:
-            del buffer[: max(0, len(buffer) - MAX_ERROR)]
         buffer += data
         return bool(data)
 
@@ -205,7 +206,7 @@ class Watch:
             return "cpu"
         # A program that could run is not idle, however long others have the processor.
         self.idle_seconds -= 0 if is_busy else seconds
-        if self.idle_seconds < 0:
+        if self.idle_seconds < 0 or monotonic() > self.deadline:
             return "idle"
         with os.scandir(self.folder) as files:
             return "files" if sum(1 for _ in files) > MAX_FILES else ""
