@@ -273,7 +273,7 @@ def test_any_text_has_a_verdict(answer, gold, question):
 @every(
     "text",
     [
-        *(char * 1500 for char in "a1A.,;-'\"( \n?é’"),
+        *(char * 1500 for char in "a1A.,;-'\"( \n?é’①²"),
         *("a. " * 500, "A.B." * 370, "1,000," * 250, "x-" * 700, "not " * 370, "or " * 500),
         *("a, b " * 300, "I I " * 370, "inA" * 500, "twenty " * 200, "0." * 700, "[1]" * 500),
     ],

@@ -212,7 +212,7 @@ def _raw_words(text: str) -> list[Word]:
         previous = result[-1] if result else None
         ending = raw.lower() if not gap and previous and previous.is_number else ""
         mark = "|" if gap.strip() == "-" and gap[0] == gap[-1] == " " else gap.replace(" ", "")
-        if raw[0].isdigit():
+        if raw[0].isdecimal():
             is_negative = gap == "-" if not result else gap[-2:] in (" -", "(-")
             form = "-" * is_negative + _plain(Decimal(raw.replace(",", "")))
             result.append(Word(form, False, True, False, mark, raw))

@@ -26,7 +26,6 @@ from rewardkit.answers.parsing.tree import (
     neg,
     num,
     subtrees,
-    symbols,
 )
 from rewardkit.answers.parsing.units import (
     CURRENCIES,
@@ -561,7 +560,7 @@ class _Parser:
     def _is_unit_of(self, node: Node) -> bool:
         word = self.next
         is_unit = (word.kind == "text" and word.text in UNITS) or self._is_letter_unit(word.text)
-        return is_unit and not symbols(node)
+        return is_unit and not any(part[0] == "sym" for part in subtrees(node))
 
     def parse_factor(self) -> Node:
         is_negative = self._accept_signs()
