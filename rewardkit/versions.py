@@ -4,7 +4,7 @@
 """
 
 #: The version of rewardkit; pyproject.toml has the same.
-VERSION = "0.2.0"
+VERSION = "0.3.0.dev0"
 
 #: Packages that decide what a run of verl does.
 PACKAGES = (
