@@ -331,6 +331,8 @@ EXAMPLES = [
      "SAMPLED here.has_dapo_recipe=False", ". has no recipe/dapo"),
     ("devices", "here.devices=1", "here.devices=8", "the recipe needs 8 GPU, and this machine has"),
     ("cpus", "here.cores=8 here.reserved_cores=12", "+ here.cores=12", "num_cpus=12"),
+    ("sandbox", "reward.custom_reward_function.reward_kwargs.backend=sandbox_fusion",
+     "reward.custom_reward_function.reward_kwargs.backend=local", "isolation: none"),
     ("cpus", "ray_kwargs.ray_init.num_cpus=6 here.cores=64 here.reserved_cores=12",
      "+ ray_kwargs.ray_init.num_cpus=12 here.cores=8", "ray_kwargs.ray_init.num_cpus is 6"),
     ("L-50", "SAMPLED reward_keys=[extra,score]", "+ reward_keys=[acc,score]", "auto returns"),

@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 import zlib
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -55,7 +56,8 @@ def _results(data: dict[str, Any]) -> bytes:
     jail, server = modules["jail"], modules["server"]
     packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
     readable = [sys.base_prefix, sys.prefix, *packages]
-    settings = {"folder": str(Path.cwd()), "landlock": True, "readable": readable}
+    root = tempfile.mkdtemp(dir=Path.cwd())  # which the server removes
+    settings = {"folder": root, "landlock": True, "readable": readable}
     host = server.Server(settings)
     if host.failure():  # a kernel or an emulator that cannot confine: the server has to
         jail._column, host.landlock = -1, 0
