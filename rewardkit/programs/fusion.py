@@ -14,7 +14,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -60,6 +60,8 @@ COMPILE_SECONDS = 60
 #: After these requests in a row without an answer, none is sent for these seconds.
 MAX_FAILURES, PAUSE_SECONDS = 8, 10.0
 
+#: What the driver needs, in the order of their imports.
+_MODULES = ("wire", "jail", "runner", "watch", "server")
 _ENDPOINT = "/run_code"
 _STATUSES = frozenset("ok cpu idle memory output threads files signal exit sandbox".split())
 
@@ -109,14 +111,11 @@ def obstacle(problem: Problem) -> str:
         if language != "python" or as_calls(problem) is None:
             return "its tests are code that has to run beside the program; use backend=local"
         return ""
+    if language != "python" and (problem.kind != "run" or problem.settings["checker"]):
+        return f"programs in {language} can only read standard input, without a checker"
     sizes = [len(each) if isinstance(each, str) else 0 for _, each in problem.tests]
-    if language != "python":
-        if problem.kind != "run" or problem.settings["checker"]:
-            return f"programs in {language} can only read standard input, without a checker"
-        if max(sizes) > MAX_PRINT:
-            return (
-                f"SandboxFusion takes {MAX_PRINT:,} bytes of output; a test expects {max(sizes):,}"
-            )
+    if language != "python" and max(sizes) > MAX_PRINT:
+        return f"SandboxFusion takes {MAX_PRINT:,} bytes of output; a test expects {max(sizes):,}"
     if sum(sizes) > MAX_BYTES // 2:
         return f"its outputs have {sum(sizes):,} bytes, more than {MAX_BYTES // 2:,}; use backend=local"
     return ""
@@ -140,7 +139,7 @@ def _run_all(
 ) -> tuple[str, list[Result]]:
     """Run a Python program on all tests. Return how it was confined, and the results."""
     data = {
-        "modules": _modules(),
+        "modules": {name: _text_of(name) for name in _MODULES},
         "program": facts,
         "source": source,
         "tests": [
@@ -153,7 +152,7 @@ def _run_all(
     }
     payload = b64encode(zlib.compress(json.dumps(data).encode())).decode()
     body = {
-        "code": f"{_driver()}\n\nmain({payload!r})\n",
+        "code": f"{_text_of('driver')}\n\nmain({payload!r})\n",
         "language": "python",
         "run_timeout": 0.9 * grading.request_seconds,
         "fetch_files": [RESULTS],
@@ -170,8 +169,8 @@ def _run_each(
         "code": program.encode("utf-8", "replace").decode(),
         "language": language,
         "compile_timeout": COMPILE_SECONDS,
-        "run_timeout": 2 * limits["cpu_seconds"]
-        + IDLE_SECONDS,  # it only measures time on the wall
+        # The server only measures time on the wall.
+        "run_timeout": 2 * limits["cpu_seconds"] + IDLE_SECONDS,
         # A limit of address space, with which Java, Node and Go do not start.
         "memory_limit_MB": limits["memory_mb"] if language == "cpp" else -1,
     }
@@ -182,16 +181,9 @@ def _run_each(
             break
 
 
-@lru_cache(maxsize=1)
-def _modules() -> Mapping[str, str]:
-    folder = Path(__file__).parent / "inside"
-    names = ("wire", "jail", "runner", "watch", "server")  # in the order of their imports
-    return {name: (folder / f"{name}.py").read_text("utf-8") for name in names}
-
-
-@lru_cache(maxsize=1)
-def _driver() -> str:
-    return (Path(__file__).parent / "inside" / "driver.py").read_text("utf-8")
+@cache
+def _text_of(module: str) -> str:
+    return (Path(__file__).parent / "inside" / f"{module}.py").read_text("utf-8")
 
 
 def _reply(text: bytes) -> Mapping[str, Any]:
@@ -203,16 +195,21 @@ def _reply(text: bytes) -> Mapping[str, Any]:
     try:
         reply = parse_json(text)
         status, message = reply["status"], str(reply.get("message", ""))
-        compilation, run = reply.get("compile_result") or {}, reply.get("run_result") or {}
-        statuses = compilation.get("status"), run.get("status")
+        results = {name: reply.get(name) or {} for name in ("compile_result", "run_result")}
+        statuses = {each.get("status") for each in results.values()}
+        errors = [
+            str(each["stderr"]) for each in results.values() if each.get("return_code") == 127
+        ]
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         raise NoContactError("the reply is not one of SandboxFusion.") from None
-    if status == "SandboxError" or "Error" in statuses or not (run or compilation):
+    if status == "SandboxError" or statuses <= {None, "Error"}:
         raise TryAgainError(f"the sandbox failed: {message[-200:] or status}.")
-    if compilation.get("status") == "TimeLimitExceeded":
+    if any("command not found" in each for each in errors):
+        raise TryAgainError(f"the server cannot run this language: {errors[0][-200:]}")
+    if results["compile_result"].get("status") == "TimeLimitExceeded":
         message = f"the compiler took more than {COMPILE_SECONDS} s."
         raise TryAgainError(message, is_timeout=True)
-    return {**reply, "compile_result": compilation, "run_result": run}
+    return {**reply, **results}
 
 
 def _read_results(text: bytes) -> tuple[str, list[Result]]:
@@ -220,27 +217,25 @@ def _read_results(text: bytes) -> tuple[str, list[Result]]:
     reply = _reply(text)
     run, files = reply["run_result"], reply.get("files")
     if run.get("status") == "TimeLimitExceeded":
-        message = (
-            "the driver was ended by its time limit; raise request_seconds, or lower concurrency."
-        )
+        message = "the driver took too long; raise request_seconds, or lower concurrency."
         raise TryAgainError(message, is_timeout=True)
     line = str(run.get("stdout") or "").strip().rpartition("\n")[2]
-    data = str(files[RESULTS]) if isinstance(files, dict) and RESULTS in files else ""
-    for content in (data, line):
+    for content in (files.get(RESULTS, "") if isinstance(files, dict) else "", line):
         try:
             text = zlib.decompressobj().decompress(b64decode(content), 2 * MAX_BYTES)
             header, _, body = text.partition(b"\n")
             level, items = parse_json(header)
-            results = []
+            results, start = [], 0
             for item in items:
-                results.append((_report(item), body[: (size := int(item["size"]))]))
-                body = body[size:]
+                end = start + max(0, int(item["size"]))
+                results.append((_report(item), body[start:end]))
+                start = end
             return "+".join(["sandbox_fusion", *filter(None, str(level)[:80].split("+"))]), results
-        except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, zlib.error):
             continue
     error = str(run.get("stderr") or "").strip().rpartition("\n")[2][-200:]
     raise TryAgainError(
-        f"the driver returned no results, with exit status {run.get('return_code')}: {error}."
+        f"the driver ended with status {run.get('return_code')}, no results: {error}."
     )
 
 
@@ -307,12 +302,8 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, _Client]] = Wea
 def _post(grading: Grading, body: Mapping[str, Any], read: Callable[[bytes], T]) -> T:
     if is_background_thread():  # which would wait for itself
         raise UsageError("it waits; call it in a thread: await asyncio.to_thread(score, ...).")
-    key = (
-        server_of(grading.sandbox_url),
-        grading.concurrency,
-        grading.request_seconds,
-        grading.retries,
-    )
+    url = server_of(grading.sandbox_url)
+    key = (url, grading.concurrency, grading.request_seconds, grading.retries)
 
     async def work() -> T:
         clients = _clients.setdefault(asyncio.get_running_loop(), {})
