@@ -28,7 +28,7 @@ START_SECONDS = 60.0
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime")
 _INSIDE = Path(__file__).parent / "inside"
 _MAIN = (
-    "import sys; sys.path.insert(0, sys.argv[2]); import server; del sys.path[0]; "
+    "import sys; sys.path[0] = sys.argv[2]; import server; del sys.path[0]; "
     "server.start(sys.orig_argv)"
 )
 _ENVIRONMENT = {
@@ -91,7 +91,8 @@ class Sandbox:
         prefix = _bubblewrap(bubblewrap, readable, self._folder) if bubblewrap else []
         with ExitStack() as stack:
             self._socket, theirs = map(stack.enter_context, _socketpair())
-            python = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MAIN]
+            # `-I` would ignore PYTHONHASHSEED too.
+            python = [sys.executable, "-s", "-S", "-X", "utf8", "-c", _MAIN]
             self._process = subprocess.Popen(  # noqa: S603 - our own module
                 [*prefix, *python, str(theirs.fileno()), str(_INSIDE)],
                 stdin=subprocess.DEVNULL,

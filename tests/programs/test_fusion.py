@@ -20,6 +20,7 @@ from rewardkit.programs.local import SandboxError
 from rewardkit.programs.problem import read_problem
 from rewardkit.scorers.code import compute_score, grade
 from tests.judging.faulty_server import FAULTS, PASSING_FAULTS, completion, serving
+from tests.programs.hostile import CALL, HELPERS, RUN
 from tests.programs.sandbox_server import run_code
 
 DOUBLE = {"inputs": ["4\n", "-3\n"], "outputs": ["8\n", "-6\n"]}
@@ -111,6 +112,19 @@ def test_a_program_is_paid_for_its_outputs_alone_and_takes_one_request(server):
     assert outcomes[0][1].level.startswith("sandbox_fusion+seccomp")
     assert outcomes[1][1].failure["expected"] == "8\n"
     assert outcomes[4][1].failure["expected"] == "double(21) == 42"
+
+
+def test_a_server_whose_kernel_confines_nothing_is_named(server):
+    """As one for amd64 that an Arm host emulates: the programs run, and the level says so."""
+
+    def unconfined(handler, body):
+        code = body["code"].replace("if host.failure():", "if True:")
+        run_code(handler, {**body, "code": code})
+
+    server.always = unconfined
+    score, result = outcome(server, DOUBLE, RIGHT)
+    assert (score.correct, result.level) == (True, "sandbox_fusion")
+    assert logged(server, "import os; os.kill(os.getppid(), 9)")["acc"] == 0.0
 
 
 def test_the_checker_of_a_row_runs_in_a_request_of_its_own(server):
@@ -316,6 +330,27 @@ def test_an_assertion_holds_as_python_says_or_is_not_read(test, right, wrong):
     assert assertion.holds(right)
     assert not assertion.holds(wrong)
     assert ast.unparse(ast.parse(repr(assertion))) in ast.unparse(ast.parse(test))
+
+
+def test_a_set_has_the_same_order_here_and_on_a_server(server):
+    """A program that depends on it has one verdict."""
+    tests, program = {"inputs": [""], "outputs": ["?"]}, "print(set(map(str, range(50))))"
+    here = grade(program, json.dumps(tests))[1].failure["got"]
+    assert len(here) > 50
+    assert here == outcome(server, tests, program)[1].failure["got"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [*RUN, *CALL])
+def test_hostile_programs_are_not_paid(server, name):
+    """What holds on this machine holds there."""
+    stdin = {"inputs": ["7\n"], "outputs": ["the-answer-is-4242"]}
+    function = {"inputs": [[7]], "outputs": [[41, "the-answer-is-4242"]], "fn_name": "f"}
+    tests, program = (stdin, RUN[name][0]) if name in RUN else (function, CALL[name])
+    limits = {"seconds": 0.4, "total_seconds": 2.0, "memory_mb": 128, "request_seconds": 60.0}
+    result = outcome(server, tests, HELPERS + program, **limits)[1]
+    assert result.failure
+    assert not result.is_right
 
 
 def test_the_kept_programs_get_their_labels(server, shared):

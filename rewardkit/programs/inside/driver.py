@@ -58,11 +58,13 @@ def _results(data: dict[str, Any]) -> bytes:
     readable = [sys.base_prefix, sys.prefix, *packages]
     root = tempfile.mkdtemp(dir=Path.cwd())  # which the server removes
     settings = {"folder": root, "landlock": True, "readable": readable}
+    server.prepare()
     host = server.Server(settings)
+    if not host.landlock:
+        jail.leave_user()
     if host.failure():  # a kernel or an emulator that cannot confine: the server has to
         jail._column, host.landlock = -1, 0
     level = ["seccomp"] * jail.has_seccomp() + ["landlock"] * bool(host.landlock)
-    server.prepare()
     jail.adopt_orphans()
     quiet = os.pipe()
     folder = Path(host.root, "job")
