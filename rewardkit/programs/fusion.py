@@ -23,27 +23,11 @@ from weakref import WeakKeyDictionary
 from rewardkit.background_loop import is_background_thread, submit
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.jsonl import parse_json
-from rewardkit.model_client.client import (
-    ModelClient,
-    NoContactError,
-    PromptRefusedError,
-    Server,
-    TryAgainError,
-)
+from rewardkit.model_client import client
+from rewardkit.model_client.client import NoContactError, TryAgainError
+from rewardkit.programs import grade
 from rewardkit.programs.asserts import as_calls
-from rewardkit.programs.grade import (
-    IDLE_SECONDS,
-    Grade,
-    Grading,
-    body_of,
-    checker_reason,
-    checker_request,
-    complete,
-    grade_results,
-    limits_of,
-    outcome,
-    sample,
-)
+from rewardkit.programs.grade import Grade, Grading
 from rewardkit.programs.inside.driver import MAX_PRINT, RESULTS
 from rewardkit.programs.local import SandboxError
 from rewardkit.programs.problem import Problem
@@ -76,32 +60,32 @@ def grade_remotely(problem: Problem, program: str, grading: Grading) -> Grade:
     if reason := obstacle(problem):
         raise UsageError(f"backend=sandbox_fusion cannot grade this row: {reason}.")
     if problem.settings["language"] != "python":
-        tests = sample(problem, grading.tests)
+        tests = grade.sample(problem, grading.tests)
         runs = _run_each(problem, program, tests, grading)
-        return grade_results(problem, tests, runs, str, grading, "sandbox_fusion")
+        return grade.grade_results(problem, tests, runs, str, grading, "sandbox_fusion")
     problem = (as_calls(problem) if problem.kind == "tests" else None) or problem
-    tests = problem.tests if problem.kind == "assert" else sample(problem, grading.tests)
-    limits = limits_of(problem, grading)
+    tests = problem.tests if problem.kind == "assert" else grade.sample(problem, grading.tests)
+    limits = grade.limits_of(problem, grading)
     kind = "run" if problem.kind == "run" else "call"
-    requests = [{**limits, "kind": kind, "body": body_of(problem, each)} for each, _ in tests]
+    requests = [{**limits, "kind": kind, "body": grade.body_of(problem, each)} for each, _ in tests]
     facts = {"entry_point": problem.entry_point, "prelude": problem.settings["prelude"]}
-    level, results = _run_all(complete(problem, program), facts, requests, grading)
+    level, results = _run_all(grade.complete(problem, program), facts, requests, grading)
     verdicts: Iterator[Result] = iter(())
     if checker := problem.settings["checker"]:
         texts = [
-            (given, expected, outcome(problem, *result, expected)[0])
+            (given, expected, grade.outcome(problem, *result, expected)[0])
             for (given, expected), result in zip(tests, results, strict=False)
             if result[0]["status"] == "ok"
         ]
-        requests = [{**checker_request(limits, each), "body": b""} for each in texts]
+        requests = [{**grade.checker_request(limits, each), "body": b""} for each in texts]
         every = replace(grading, fraction=True, total_seconds=1e9)
         verdicts = iter(_run_all(checker, {}, requests, every)[1])
 
     def check(_: object) -> str:
         result = next(verdicts, None)  # it ends with a checker that takes too long
-        return checker_reason(*result) if result else "the checker was not run"
+        return grade.checker_reason(*result) if result else "the checker was not run"
 
-    return grade_results(problem, tests, results, check, grading, level)
+    return grade.grade_results(problem, tests, results, check, grading, level)
 
 
 def obstacle(problem: Problem) -> str:
@@ -147,7 +131,7 @@ def _run_all(
         ],
         "total_seconds": grading.total_seconds,
         "total_bytes": MAX_BYTES,
-        "idle_seconds": IDLE_SECONDS,
+        "idle_seconds": grade.IDLE_SECONDS,
         "stop": not grading.fraction,
     }
     payload = b64encode(zlib.compress(json.dumps(data).encode())).decode()
@@ -163,14 +147,14 @@ def _run_all(
 def _run_each(
     problem: Problem, program: str, tests: Sequence[tuple[str, Any]], grading: Grading
 ) -> Iterator[Result]:
-    limits = limits_of(problem, grading)
+    limits = grade.limits_of(problem, grading)
     language = problem.settings["language"]
     body = {
         "code": program.encode("utf-8", "replace").decode(),
         "language": language,
         "compile_timeout": COMPILE_SECONDS,
         # The server only measures time on the wall.
-        "run_timeout": 2 * limits["cpu_seconds"] + IDLE_SECONDS,
+        "run_timeout": 2 * limits["cpu_seconds"] + grade.IDLE_SECONDS,
         # A limit of address space, with which Java, Node and Go do not start.
         "memory_limit_MB": limits["memory_mb"] if language == "cpp" else -1,
     }
@@ -275,8 +259,10 @@ class _Client:
     """The client of one server, with a breaker; belongs to one event loop."""
 
     def __init__(self, url: str, concurrency: int, seconds: float, retries: int) -> None:
-        server = Server(url, "sandbox", timeout_seconds=seconds, max_reply_bytes=MAX_REPLY_BYTES)
-        self.requests = ModelClient(server, concurrency, retries + 1)
+        server = client.Server(
+            url, "sandbox", timeout_seconds=seconds, max_reply_bytes=MAX_REPLY_BYTES
+        )
+        self.requests = client.ModelClient(server, concurrency, retries + 1)
         self.failures, self.resume_time, self.message = 0, 0.0, ""
 
     async def post(self, body: Mapping[str, Any], read: Callable[[bytes], T]) -> T:
@@ -285,7 +271,7 @@ class _Client:
             raise SandboxError(self.message)
         try:
             result = await self.requests.ask_for(body, read)
-        except (TryAgainError, PromptRefusedError, RewardkitError) as error:
+        except (TryAgainError, client.PromptRefusedError, RewardkitError) as error:
             self.failures += 1
             self.message = f"SandboxFusion at {self.requests.server.base_url}: {error}"
             if self.failures >= MAX_FAILURES:

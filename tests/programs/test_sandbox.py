@@ -58,7 +58,7 @@ def of_level(options):
         assert verdict(STDIN, f"print('{ANSWER}')").is_right
         sandbox.close()
         assert not Path(sandbox._folder).exists()
-        assert len([*Path("/proc/self/fd").iterdir()]) == files
+        assert len([*Path("/proc/self/fd").iterdir()]) <= files  # other tests close some
         assert threading.active_count() == threads
 
 
