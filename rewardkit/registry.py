@@ -86,6 +86,11 @@ math MARIO-Math-Reasoning/Gaokao2023-Math-En MathLLMs/MathVision
 mcq TIGER-Lab/MMLU-Pro gpqa_diamond
 math hails/agieval-gaokao-mathcloze
 mcq hails/agieval-gaokao-mathqa
+code apps codecontests codeforces taco agentica-org/DeepCoder-Preview-Dataset codeparrot/apps
+code evalplus/humanevalplus evalplus/mbppplus google-research-datasets/mbpp KodCode/KodCode-Light-RL-10K
+code likaixin/TACO-verified livecodebench/code_generation_lite newfacade/LeetCodeDataset
+code open-r1/codeforces open-r1/verifiable-coding-problems-python openai/openai_humaneval
+code PRIME-RL/Eurus-2-RL-Data-code
 math imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
 """
 DATA_SOURCES: Mapping[str, str] = {

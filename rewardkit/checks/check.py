@@ -19,7 +19,15 @@ import pyarrow.parquet as pq
 
 from rewardkit.checks.duplicates import same_gold
 from rewardkit.checks.overlap import EvalIndex, Overlap, find_overlaps
-from rewardkit.checks.row_checks import RULES, DataFinding, check_rows, gold_rows, prompt_key
+from rewardkit.checks.row_checks import (
+    PROGRAM_ROWS,
+    RULES,
+    DataFinding,
+    check_rows,
+    gold_rows,
+    prompt_key,
+    runs_programs,
+)
 from rewardkit.checks.row_stats import PromptLengths, RowStats, TokenCounter, unread_options_of
 from rewardkit.checks.schema import ConcatenationFault, concatenation_fault, schema_findings
 from rewardkit.dropped_rows import atomic_with_dropped, dropped_line, dropped_path
@@ -237,13 +245,17 @@ def check(
             else:
                 report.add(DataFinding(None, "unknown_right", rule.sentence))
         checker = _RowChecker(report, extras, scorer, allow_duplicates)
-        check_alone = partial(check_rows, scorer=scorer, options=options)
-        jobs = jobs if scorer is None or importable_in_child(scorer) else 1
+        is_slow = _runs_programs(file, scorer)
+        threads, size = (jobs, PROGRAM_ROWS) if is_slow else (1, BATCH_ROWS)
+        check_alone = partial(check_rows, threads=threads, scorer=scorer, options=options)
+        is_local = is_slow or not (scorer is None or importable_in_child(scorer))
         with (
             suppress(_NoRowsLeftError),
             _open_output(out, schema, rules, overwrite=overwrite) as write_batch,
         ):
-            for batch, findings in checker.check_batches(file, check_alone, jobs):
+            for batch, findings in checker.check_batches(
+                file, check_alone, 1 if is_local else jobs, size
+            ):
                 report.kept += write_batch(batch, findings)
                 progress(batch.num_rows)
             if out and not report.kept:
@@ -252,6 +264,18 @@ def check(
         dropped_path(out).unlink(missing_ok=True)
     report.add(*_file_findings(report, scorer))
     return report
+
+
+def _runs_programs(file: pq.ParquetFile, scorer: Scorer | None) -> bool:
+    """Return whether the check of a row of the file runs programs."""
+    names = {file.schema.column(i).path for i in range(len(file.schema))}
+    columns = sorted(names & {"data_source", "extra_info.scorer"})
+    pairs = {
+        (row["data_source"], (row.get("extra_info") or {}).get("scorer"))
+        for batch in file.iter_batches(BATCH_ROWS, columns=columns)
+        for row in batch.to_pylist()
+    }
+    return any(runs_programs(*pair, scorer) for pair in pairs)
 
 
 def _file_findings(report: CheckReport, scorer: Scorer | None) -> Iterator[DataFinding]:
@@ -302,15 +326,15 @@ class _RowChecker:
     firsts: dict[bytes, tuple[int, str, bool]] = field(default_factory=dict)
 
     def check_batches(
-        self, file: pq.ParquetFile, check_alone: _CheckAlone, jobs: int
+        self, file: pq.ParquetFile, check_alone: _CheckAlone, jobs: int, size: int
     ) -> Iterator[tuple[pa.RecordBatch, list[list[DataFinding]]]]:
-        """Yield the batches of a file with the findings of their rows."""
+        """Yield the batches of a file, of `size` rows, with the findings of their rows."""
         columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
         pending: deque[pa.RecordBatch] = deque()
 
         def batches() -> Iterator[tuple[int, list[Row]]]:
             start = 0
-            for batch in file.iter_batches(BATCH_ROWS):
+            for batch in file.iter_batches(size):
                 pending.append(batch)
                 yield start, batch.select(columns).to_pylist()
                 start += batch.num_rows

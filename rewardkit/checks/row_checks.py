@@ -6,8 +6,10 @@ that it finds would otherwise show up only during training, or never.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,11 +24,13 @@ from rewardkit.scorers.base import (
     as_text,
     call_scorer_or_stop,
     explain_bad_gold,
+    failure_reason,
     options_for,
     spec_of,
 )
 from rewardkit.scorers.gold import MISSING, accept_gold, alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.load import own_options, scorer_for
+from rewardkit.scorers.options import bound_options
 from rewardkit.scorers.right_score import GoldRow
 
 #: What to do about the findings of each rule, in the order in which the rules are reported.
@@ -54,6 +58,10 @@ RULES: Mapping[str, str] = {
     "solution_is_wrong": "check the row: the dataset's own solution does not lead to the gold; "
     "check the scorer if this concerns most rows",
     "wrong_is_right": "do not train with this reward: a wrong answer scores as right",
+    "wrapped_gold": "write each result without the list around it, or add the dataset's own solution",
+    "line_ends": "write \\n for \\r\\n in inputs and outputs, as prep does",
+    "tests_in_prompt": "add tests that the prompt does not show: a program can repeat these",
+    "several_outputs": "drop the row, or give it a checker: a right program may print another output",
     "scorer_raises": "fix the scorer: verl 0.9 drops such a sample without a message",
     "duplicate": "drop the row, or pass --allow-duplicates if the repetition is intended",
     "conflicting_gold": "keep one of the rows: an earlier row has the same prompt and another gold",
@@ -65,6 +73,9 @@ _FINAL_RULES = frozenset({"bad_gold", "scorer_raises"})
 
 #: The roles that a message of a prompt may have.
 ROLES = frozenset({"system", "user", "assistant", "tool"})
+
+#: Rows that are read together if their programs run, after which progress is shown.
+PROGRAM_ROWS = 32
 
 #: A rule that is broken, and how.
 _Fault: TypeAlias = tuple[str, str]
@@ -87,10 +98,21 @@ def check_row(
     return [DataFinding(index, rule, message) for rule, message in faults]
 
 
-def check_rows(batch: tuple[int, list[Row]], **judging: Any) -> list[list[DataFinding]]:
+def check_rows(
+    batch: tuple[int, list[Row]], threads: int = 1, **judging: Any
+) -> list[list[DataFinding]]:
     """Return the findings of each row of a batch, whose first row has the index that is given."""
     start, rows = batch
-    return [check_row(row, index, **judging) for index, row in enumerate(rows, start)]
+    with ThreadPoolExecutor(threads) as pool:
+        call = pool.map if threads > 1 else map
+        return list(call(partial(check_row, **judging), rows, count(start)))
+
+
+def runs_programs(data_source: Any, scorer_name: Any, scorer: Scorer | None = None) -> bool:
+    """Return whether a check of a row runs programs, so that threads and small batches are worth it."""
+    info = {"scorer": scorer_name or ""}
+    judge = scorer or call_catching(scorer_for, data_source, info)
+    return not isinstance(judge, Exception) and spec_of(judge).find_faults is not None
 
 
 def gold_rows(parquet: Path) -> Iterator[GoldRow]:
@@ -169,9 +191,33 @@ def _self_check(row: Row, scorer: Scorer | None, options: Mapping[str, Any]) -> 
         return
     if spec_of(judge).asks_server:
         return  # thousands of golds would cost money, and a judge's answer proves nothing
-    respond = spec_of(judge).respond
     if options:
         judge = partial(judge, **options_for(judge, own_options(judge, options)))
+    if spec_of(judge).find_faults is not None:
+        yield from _faults_of_tests(row, gold, judge)
+    else:
+        yield from _faults_of_answer(row, gold, judge, scorer)
+
+
+def _faults_of_tests(row: Row, gold: str, judge: Scorer) -> Iterator[_Fault]:
+    """Yield what a scorer finds in a gold that is no answer."""
+    find_faults = spec_of(judge).find_faults or (lambda *_: ())
+    prompt = "\n".join(as_text(message.get("content")) for message in row["prompt"])
+    solution = as_text((row.get("extra_info") or {}).get("answer"))
+    options = bound_options(judge)
+    found = call_catching(lambda: list(find_faults(gold, prompt, solution, options)))
+    if isinstance(found, Exception):
+        yield "scorer_raises", failure_reason(found)
+    else:
+        yield from found
+
+
+def _faults_of_answer(
+    row: Row, gold: str, judge: Scorer, scorer: Scorer | None
+) -> Iterator[_Fault]:
+    """Yield the faults of responses with the gold, with another answer, and with the row's solution."""
+    info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
+    respond = spec_of(judge).respond
     # Our scorers compare with the single item of a list; another scorer may want the list.
     if spec_of(judge).several_golds:
         golds = alternatives(gold) or (gold,)

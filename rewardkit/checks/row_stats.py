@@ -36,6 +36,10 @@ _KINDS = (
     ("choice", re.compile(r"[A-J](?:[,、 ]*[A-J])*")),
     ("percent or unit", re.compile(r"[-+]?[0-9][0-9.,]*\s*(?:\\?%|\^?\\?circ|\\text\{.*\}|°).*")),
     ("text", re.compile(r"(?:\\text\{)?[^\W\d_][^\W\d_ ]+(?: [^\W\d_]+)*\}?")),
+    (
+        "tests",
+        re.compile(r"\{\s*\"(?:assert_case|test|zlib|(?:in|out)puts|fn_name)\".*", re.DOTALL),
+    ),
     ("alternatives", re.compile(r"\[\s*\".*", re.DOTALL)),
     ("tuple, set or interval", re.compile(r"(?:\\left)?\s*(?:[(\[]|\\\{).*,.*", re.DOTALL)),
     ("equation or inequality", re.compile(r".*(?:[=<>]|\\[lg]eq?(?![a-z])).*", re.DOTALL)),
@@ -60,7 +64,7 @@ def answer_kind(gold: str) -> str:
         len(_WORD.findall(gold)) >= _SENTENCE_WORDS
         or len(_HAN.findall(gold)) >= _SENTENCE_CHARACTERS
     )
-    return "sentence" if is_sentence and kind != "alternatives" else kind
+    return "sentence" if is_sentence and kind not in ("alternatives", "tests") else kind
 
 
 #: The kinds of golds that are seldom meant.

@@ -17,6 +17,7 @@ from rewardkit.errors import UsageError
 from rewardkit.file_kinds import ROW_SUFFIXES, is_row_file, stem_and_suffix
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, unmet
 from rewardkit.preprocess.card import Card, Split
+from rewardkit.preprocess.code_rows import ground_truth, question_with_code, text_of
 from rewardkit.preprocess.column_map import (
     ColumnMap,
     Field,
@@ -112,7 +113,7 @@ def read_problem(raw: Mapping[str, Any], *, card: Card, options_seed: int = 0) -
     try:
         return unmet(layout.where, raw) or _problem(raw, layout, card, options_seed)
     except UnreadableValueError as error:
-        return Dropped(str(error))
+        return Dropped(*map(str, error.args))
 
 
 def has_system_message(raw: Mapping[str, Any], card: Card) -> bool:
@@ -193,6 +194,8 @@ def _layout(raw: Mapping[str, Any], maps: Sequence[ColumnMap]) -> ColumnMap:
 def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed: int) -> Problem:
     questions = [_question(field.value(raw)) for field in layout["question"]]
     question = questions[0] if len(questions) == 1 else "\n\n".join(filter(None, questions))
+    if layout["tests"]:
+        return _coding_problem(question, raw, layout)
     options = _options(raw, layout["options"])
     if shuffles := card.shuffle_options and bool(options):
         # the order depends on the question, not on the row's index in the file
@@ -215,6 +218,20 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
         options=tuple(options),
         images=images,
         columns={"options_seed": options_seed} if shuffles else {},
+    )
+
+
+def _coding_problem(question: str, raw: Mapping[str, Any], layout: ColumnMap) -> Problem:
+    gold, entry_point = ground_truth(raw, layout)
+    name = text_of(layout, "entry_point", raw) or entry_point
+    return Problem(
+        question_with_code(question.replace("\r\n", "\n"), text_of(layout, "starter", raw), name),
+        gold,
+        answer=text_of(layout, "solution", raw, ""),
+        source_id=_text(layout["id"], raw),
+        subject=_text(layout["subject"], raw),
+        level=_text(layout["level"], raw),
+        kind=_text(layout["kind"], raw),
     )
 
 

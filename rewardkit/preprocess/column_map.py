@@ -27,10 +27,16 @@ from typing import Any, TypeAlias
 
 from rewardkit.answers.extract import boxes
 from rewardkit.errors import DataError, UsageError
+from rewardkit.programs.extract import program_of
 from rewardkit.registry import did_you_mean
 
 #: Maximum number of characters of a JSON list; the longest golds of a public set have some hundred.
 MAX_JSON = 20_000
+
+#: A statement that Python 3 does not have.
+_PYTHON_2 = re.compile(
+    r"(?m)^[ \t]*(?:print[ \t]+[^\s(=]|exec[ \t]+[\"']|except[^:\n(]*,[^:\n]*:)|\braw_input\(|\bxrange\("
+)
 
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0+)?(?:\s*\^\s*\{?\\circ\}?)?")
 _LABEL = re.compile(r"\s*[(（]?([A-Z])[)）.．:：、]\s*")
@@ -51,7 +57,15 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 Transform: TypeAlias = "Callable[[Any], Any]"
 
 #: The parts of a problem that columns hold.
-PARTS = tuple("question gold solution id subject level kind options images".split())
+PARTS = tuple(
+    (
+        "question gold solution id subject level kind options images tests entry_point prelude "
+        "prompt starter checker time_limit memory_limit language site"
+    ).split()
+)
+
+#: The parts that may be several columns.
+_LISTS = ("question", "options", "tests", "solution")
 
 
 def as_list(value: Any) -> list[Any]:
@@ -188,8 +202,9 @@ class ColumnMap:
     """The columns of one layout of a dataset, by the part of a problem that they hold.
 
     The strings of several question columns are joined with blank lines. `options` are one field with a
-    list, or a field for each option; a part but these has at most one field. `where` has conditions
-    that a row of this layout must meet; the others are dropped.
+    list, or a field for each option; the cases of several columns of `tests` are together the tests of
+    the row, whose `solution` may be in several columns, too. Any other part has at most one field.
+    `where` has conditions that a row of this layout must meet; the others are dropped.
     """
 
     parts: Mapping[str, Sequence[Field]]
@@ -238,12 +253,15 @@ def _column_map(
             raise DataError(f"{where}: {name}: name a column, as in {name}: problem.")
         if name == "where":
             conditions += conditions_of_card(columns, where)
-        elif len(columns) > 1 and name not in ("question", "options"):
+        elif len(columns) > 1 and name not in _LISTS:
             raise DataError(f"{where}: {name}: name one column, not {len(columns)}.")
         else:
             parts[name] = [_field(text, f"{where}: {name}") for text in columns]
-    if missing := [name for name in ("question", "gold") if name not in parts]:
-        raise DataError(f"{where}: {missing[0]} is missing. Name its column.")
+    for needed in ({"question"}, {"gold", "tests"}):
+        if parts.keys().isdisjoint(needed):
+            raise DataError(f"{where}: {' or '.join(sorted(needed))} is missing. Name its column.")
+    if "tests" not in parts and len(parts.get("solution", ())) > 1:
+        raise DataError(f"{where}: solution: name one column.")
     return ColumnMap(parts, conditions)
 
 
@@ -312,6 +330,38 @@ def _json_list(value: Any) -> list[Any]:
     return items
 
 
+def _json(path: str, value: Any) -> Any:
+    """Return the value at a path in JSON text, or in a struct; the whole value for an empty path."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    return value_at_path(value, path) if path else value
+
+
+def _each(name: str, value: Any) -> list[Any]:
+    return [value_at_path(item, name) for item in value] if isinstance(value, list) else []
+
+
+def _python_3(value: Any) -> str:
+    """Return the first program of a list, or of JSON text with one, that is not for Python 2."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _json("", value) or value
+    programs = [program_of(item) for item in as_list(value) if isinstance(item, str)]
+    return next((each for each in programs if not _PYTHON_2.search(each)), "")
+
+
+def _examples(value: Any) -> str:
+    """Return pairs of input and output as text."""
+    if not isinstance(value, list):
+        return ""
+    pairs = [(as_plain_text(each["input"]), as_plain_text(each["output"])) for each in value]
+    return "\n\n".join(
+        f"Example input:\n{i.strip()}\nExample output:\n{o.strip()}" for i, o in pairs
+    )
+
+
 def _only_item(value: Any) -> str:
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"{type(value).__name__} is not a list")
@@ -366,12 +416,16 @@ _TRANSFORMS: Mapping[str, Transform] = {
     "integer": _integer,
     "index as letter": _index_as_letter,
     "without letters": _without_letters,
+    "python 3": _python_3,
+    "examples": _examples,
 }
 
 _WITH_ARGUMENT: Mapping[str, Callable[[str], Transform]] = {
     "after": lambda mark: partial(_after, mark),
     "until": lambda mark: partial(_until, mark),
     "integer": _integer_in_range,
+    "json": lambda path: partial(_json, path),
+    "each": lambda name: partial(_each, name),
 }
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from rewardkit import registry
 from rewardkit.checks.duplicates import question_key, same_gold
-from rewardkit.checks.row_checks import check_row
+from rewardkit.checks.row_checks import PROGRAM_ROWS, check_row, runs_programs
 from rewardkit.checks.row_stats import RowStats
 from rewardkit.dropped_rows import (
     atomic_with_dropped,
@@ -179,7 +180,17 @@ class SplitJob:
 
         The batch has the index of each raw row, the row, and the reason to drop it if it is known.
         """
-        return [dropped or self._checked_row(raw, index) for index, raw, dropped in batch]
+        if not self.runs_programs:
+            return [dropped or self._checked_row(raw, index) for index, raw, dropped in batch]
+        with ThreadPoolExecutor(self.jobs) as pool:
+            return list(
+                pool.map(lambda item: item[2] or self._checked_row(item[1], item[0]), batch)
+            )
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether the check of a row runs programs: the jobs are threads, which wait for them."""
+        return runs_programs(self.card.reward_key(self.split), self.scorer)
 
     def _checked_row(self, raw: Row, index: int) -> Row | Dropped:
         problem = self.problem(raw)
@@ -389,8 +400,10 @@ def _rows(
         random.Random(job.shuffle_seed).shuffle(ordered)  # noqa: S311 - an order, not a secret
     candidates = ((index, raw, repeated.get(index)) for index, raw in ordered)
     golds: dict[bytes, str] = {}
-    jobs = job.jobs if importable_in_child(job.dataset.to_problem) else 1
-    batches = batched(candidates, min(job.limit or BATCH_ROWS, BATCH_ROWS))
+    is_slow = job.runs_programs
+    jobs = job.jobs if importable_in_child(job.dataset.to_problem) and not is_slow else 1
+    most = PROGRAM_ROWS if is_slow else BATCH_ROWS
+    batches = batched(candidates, min(job.limit or most, most))
     built = in_order(job.checked_rows, batches, jobs)
     pairs = (pair for batch, rows in built for pair in zip(batch, rows, strict=True))
     for (index, raw, _), row in pairs:

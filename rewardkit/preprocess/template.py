@@ -93,6 +93,13 @@ BUILT_IN: Mapping[str, Template] = {
             "sentence around them, between <answer> and </answer>.",
             "qa",
         ),
+        Template(
+            "code",
+            "{question}\n\nWrite a program in Python. Unless a function is asked for, it reads the "
+            "standard input and prints the answer. End your response with the complete program between "
+            "```python and ```.",
+            "code",
+        ),
         Template("none", "{question}", None),
     )
 }

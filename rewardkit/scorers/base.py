@@ -7,7 +7,7 @@ a scorer for a command. What a scorer returns is checked, and what it raises is 
 """
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
@@ -98,6 +98,9 @@ class ScorerSpec:
         blank_metrics: returns the numbers that verl gets of a sample that the scorer is not asked
             about, from its options.
         verl_function: the function for verl, if it is not `compute_score`.
+        find_faults: yields the rule that a gold breaks, and how, from the gold, the prompt, the dataset's
+            own solution and the options of the scorer. For golds that are no answers: they are checked by
+            this in place of responses with the gold, and read as they are.
     """
 
     score: Scorer
@@ -110,6 +113,9 @@ class ScorerSpec:
     check_options: Callable[[Mapping[str, Any]], object] | None = None
     blank_metrics: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
     verl_function: Callable[..., Any] | None = None
+    find_faults: Callable[[str, str, str, Mapping[str, Any]], Iterable[tuple[str, str]]] | None = (
+        None
+    )
 
     def __post_init__(self) -> None:
         for function in (self.score, self.verl_function):
@@ -222,6 +228,8 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
     text, spec = unwrap_gold(value), spec_of(scorer)
     if text.strip() in MISSING:
         return ": it is a missing value" if text.strip() else ": it is empty"
+    if spec.find_faults and spec.explain_gold:
+        return f": {spec.explain_gold(text)}"
     if text.lstrip()[:1] in ("[", "{") and len(text) > MAX_LIST_CHARACTERS:
         return f": a list or an object of more than {MAX_LIST_CHARACTERS:,} characters is not read"
     if spec.several_golds:

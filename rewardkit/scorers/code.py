@@ -26,7 +26,8 @@ gets these numbers for every sample, beside those of every scorer: `tests_passed
 1 for the server alone).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from time import perf_counter
 from typing import Annotated, Any, Literal
 
@@ -176,6 +177,25 @@ def check_backend(options: Mapping[str, Any]) -> None:
         )
 
 
+def find_faults(
+    ground_truth: str, prompt: str, solution: str, options: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the tests of a row; see `programs.faults`."""
+    from rewardkit.programs import faults  # only where rows are checked
+
+    if reason := explain_gold(ground_truth):
+        yield "bad_gold", reason
+        return
+    problem = read_problem(ground_truth)
+    language = problem.settings["language"]
+
+    def grade_program(program: str) -> Grade:
+        fence = "`" * (max(map(len, re.findall("`+", program)), default=0) + 3)
+        return grade(f"{fence}{language}\n{program}\n{fence}", ground_truth, **options)[1]
+
+    yield from faults.find_faults(problem, prompt, solution, grade_program)
+
+
 def blank_metrics(_options: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a sample whose program is not run."""
     return dict.fromkeys(("tests_passed", "tests_run", "sandbox_level"), 0.0)
@@ -219,4 +239,5 @@ SPEC = ScorerSpec(
     check_options=check_backend,
     blank_metrics=blank_metrics,
     verl_function=compute_score,
+    find_faults=find_faults,
 )
