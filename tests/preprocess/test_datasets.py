@@ -53,6 +53,9 @@ NO_GOLD = (
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {
     **{key: {"no gold answer": 1} for key in NO_GOLD},
+    "apps:train": {"no tests": 1},
+    "codeforces:train": {"not input_mode = stdio": 1},
+    "eurus-2-code:train": {"not ability = code": 1},
     "aime:2025": {"the answer is not an integer from 0 to 999": 1},
     "aime:2026": {"the answer is not an integer from 0 to 999": 1},
     "amc23:test": {"the answer is not an integer": 1},
@@ -190,7 +193,12 @@ def test_a_sample_is_large_enough_and_has_every_question_once(name):
     assert max(questions.values()) == (2 if name == "dapo-math-17k" else 1)
 
 
-@pytest.mark.parametrize("name", DATASETS)
+#: The datasets whose five tests run hundreds of programs each, but for one.
+PROGRAMS = {name for name in DATASETS if read_card(name).scorer == "code"} - {"livecodebench"}
+MARKED = [pytest.param(n, marks=[pytest.mark.full] * (n in PROGRAMS)) for n in DATASETS]
+
+
+@pytest.mark.parametrize("name", MARKED)
 def test_every_dataset_passes_the_checks_and_drops_what_its_table_says(name, tmp_path):
     """`check_dataset`: card, schema, two equal runs, counts, golds and prompts, values of other types."""
     check_dataset(name)
