@@ -245,6 +245,7 @@ def _number_of(value: Any) -> int:
 
 #: In `check`, a call may be a test without an assertion, as `assertion(candidate(1), 2, 0)` of EvalPlus.
 _CHECKS = (ast.Assert, ast.Call)
+_TEST = re.compile("check$|test|Test")
 _NO_TESTS = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
@@ -274,7 +275,10 @@ class _Tests:
         self.names.update({**library, **self.names, **solution})
         candidate = self.client.ask({"ask": "entry", "name": entry}) if entry else None
         for tree, text in trees:
-            self.statements(tree.body, text)
+            own = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
+            has_tests = any(isinstance(node, ast.Assert) for each in own for node in ast.walk(each))
+            has_tests |= any(_TEST.match(getattr(each, "name", "")) for each in tree.body)
+            self.statements(tree.body, text, ast.Assert if has_tests else _CHECKS)
         for tree, text in trees:
             for each in tree.body:
                 if isinstance(each, ast.FunctionDef) and each.name == "check":
