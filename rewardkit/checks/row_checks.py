@@ -200,7 +200,7 @@ def _self_check(row: Row, scorer: Scorer | None, options: Mapping[str, Any]) -> 
 
 
 def _faults_of_tests(row: Row, gold: str, judge: Scorer) -> Iterator[_Fault]:
-    """Yield what a scorer finds in a gold that is no answer."""
+    """Yield what a scorer finds in a gold of tests."""
     find_faults = spec_of(judge).find_faults or (lambda *_: ())
     prompt = "\n".join(as_text(message.get("content")) for message in row["prompt"])
     solution = as_text((row.get("extra_info") or {}).get("answer"))

@@ -111,7 +111,7 @@ def test_an_option_that_occurs_twice_or_never_has_no_letter():
 @every(
     ("columns", "message"),
     [
-        ({"question": "q"}, "gold is missing. Name its column"),
+        ({"question": "q"}, "gold or tests is missing. Name its column"),
         ({"question": "q", "gold": "a", "answer": "a"}, "unknown part 'answer'"),
         ({"question": "q", "gold": ["a", "b"]}, "gold: name one column, not 2"),
         ({"question": "q", "gold": ""}, "gold: name a column, as in gold: problem"),
