@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any, NoReturn
 
 from wire import WireError, dump, dump_tree, load, receive, send, write  # type: ignore[import-not-found]
@@ -100,6 +100,8 @@ def serve(
                 return getattr(objects[question["object"]], question["name"])
         arguments, keywords = load(body, records, objects.__getitem__)
         result = objects[question["object"]](*arguments, **keywords)
+        if isinstance(result, GeneratorType):
+            result = list(result)
         return (result, arguments, keywords) if question["mutable"] else (result, (), {})
 
     while True:
@@ -176,6 +178,8 @@ class _Client:
         question = {"ask": "call", "object": number, "mutable": mutable}
         result, later, later_keywords = self.ask(question, body)
         self.last = result
+        if mutable and dump((later, later_keywords), self.records, _number_of) == body:
+            return result  # an object that did not change stays the same one for the test
         for old, new in zip(flat, [*later, *later_keywords.values()], strict=False):
             if type(old) is not type(new):
                 continue
