@@ -169,6 +169,11 @@ def confine_job() -> None:
     """
     header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0), 8)
     _require(_libc.syscall(_CAPSET[_column], header, ctypes.create_string_buffer(24)))
+    _install(_JOB_FILTER)
+
+
+def _job_lines() -> list[Any]:
+    """Return the filter of the system calls of programs and of jobs."""
     lines = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, _audit_arch),
@@ -185,7 +190,7 @@ def confine_job() -> None:
         body = [(_LOAD, 0, 0, 48), (_EQUAL, 0, 3, 0), (_LOAD, 0, 0, 52), (_EQUAL, 0, 1, 0)]
         body += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FAIL)]
         lines += [(_EQUAL, 0, len(body), number), *body]
-    _install([*lines, (_RETURN, 0, 0, _FAIL)])
+    return [*lines, (_RETURN, 0, 0, _FAIL)]
 
 
 def confine_runner(rules: int | None) -> None:
@@ -198,16 +203,21 @@ def confine_runner(rules: int | None) -> None:
     if rules is not None:
         _require(_libc.syscall(_LANDLOCK_RESTRICT, rules, ctypes.c_uint32(0)))
     if has_seccomp():
-        _install(_RUNNER_LINES if rules is not None else _READING_LINES + _RUNNER_LINES[1:])
+        _install(_RUNNER_FILTER if rules is not None else _READING_FILTER)
 
 
-def _install(lines: Iterable[tuple[int, int, int, int]]) -> None:
-    """Install a filter, given as instructions of classic BPF."""
+def _filter(lines: Iterable[tuple[int, int, int, int]]) -> tuple[Any, Any]:
+    """Return a filter, given as instructions of classic BPF; it stays in memory, for forks to install."""
     data = b"".join(struct.pack("HBBI", *line) for line in lines)
     code = ctypes.create_string_buffer(data, len(data))
     program = struct.pack("HxxxxxxQ", len(data) // 8, ctypes.addressof(code))
+    return ctypes.create_string_buffer(program, 16), code  # to which the program points
+
+
+def _install(program: tuple[Any, Any]) -> None:
+    """Install a filter."""
     _require(_libc.prctl(38, 1, 0, 0, 0))
-    _require(_libc.prctl(22, 2, ctypes.create_string_buffer(program, 16), 0, 0))
+    _require(_libc.prctl(22, 2, program[0], 0, 0))
 
 
 def _numbers(*tables: str) -> Iterator[int]:
@@ -249,14 +259,17 @@ _RUNNER_LINES = [
     *_check(_CLONE, 0, _ANY_BIT, [_CLONE_THREAD]),
     (_RETURN, 0, 0, _ALLOW),
 ]
-#: What a runner without Landlock gets before the others.
+#: What a runner without Landlock gets.
 _READING_LINES = [
     (_LOAD, 0, 0, 0),
     *_refuse(_WRITING_CALLS),
     *_check("open 2 -", 1, _ANY_BIT, [_OPEN_TO_WRITE], match=False),
     *_check("openat 257 56", 2, _ANY_BIT, [_OPEN_TO_WRITE], match=False),
     *_check("fcntl 72 25", 1, _EQUAL, _LOCKS, match=False),
+    *_RUNNER_LINES[1:],
 ]
+_JOB_FILTER = _filter(_job_lines())
+_RUNNER_FILTER, _READING_FILTER = _filter(_RUNNER_LINES), _filter(_READING_LINES)
 
 
 def _require(result: int) -> int:

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -55,8 +54,9 @@ def run(program: str | CodeType, request: Mapping[str, Any], report: int) -> NoR
 
 def _end(main: ModuleType) -> None:
     """Do what the interpreter does at its end, without freeing all modules."""
-    with suppress(AttributeError):
-        threading._shutdown()  # type: ignore[attr-defined]
+    if "threading" in sys.modules:
+        with suppress(AttributeError):
+            sys.modules["threading"]._shutdown()
     atexit._run_exitfuncs()
     main.__dict__.clear()
     for stream in (sys.stdout, sys.__stdout__, sys.stderr):

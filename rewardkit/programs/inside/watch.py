@@ -85,7 +85,6 @@ class Watch:
                 os.dup2(descriptor, number)
             jail.hide_memory()
             os.chdir(self.folder)
-            os.environ.update(HOME=self.folder, TMPDIR=self.folder)
             seconds, address_space = ceil(self.cpu_seconds), 2 * self.memory_bytes + (1 << 30)
             jail.limit_resources(seconds, address_space, MAX_FILE_BYTES)
             jail.confine_runner(self.rules)
@@ -93,7 +92,6 @@ class Watch:
             for low, high in zip([2, *kept], [*kept, 1024], strict=True):
                 os.closerange(low + 1, high)
             os.write(self.report[1], b"+")
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
             main(self.report[1])
         finally:
             os._exit(1)
@@ -222,7 +220,8 @@ class Watch:
         _kill(set(self.pids) - self.usages.keys())
         self._reap(0)
         children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-        with suppress(OSError):
+        with suppress(OSError):  # also ChildProcessError: there are none, as a rule
+            os.waitpid(-1, os.WNOHANG)
             while pids := set(map(int, children.read_text().split())):
                 _kill(pids)
                 for pid in pids:
