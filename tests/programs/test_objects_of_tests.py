@@ -10,6 +10,13 @@ NODE = """class Node:
     def __init__(self, value, after=None):
         self.value, self.after = value, after
 """
+#: A test that changes an object between two calls.
+LATER = """first = Node(1)
+second = Node(2, first)
+assert not f(second)
+first.after = second
+assert f(second)
+"""
 
 
 @pytest.mark.parametrize(
@@ -18,8 +25,7 @@ NODE = """class Node:
         ("def f(n):\n    yield from range(n)", "assert list(f(3)) == [0, 1, 2]"),
         (
             "def f(node):\n    return node.after is not None and node.after.after is node",
-            "first = Node(1)\nsecond = Node(2, first)\nassert not f(second)\n"
-            "first.after = second\nassert f(second)",
+            LATER,
         ),
         ("def f(node):\n    node.value += 1", "node = Node(1)\nf(node)\nassert node.value == 2"),
     ],
