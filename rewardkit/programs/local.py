@@ -60,12 +60,6 @@ class Sandbox:
         self.slots = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
         command = which("bwrap") if bubblewrap else None
         try:
-            self._folder = mkdtemp(prefix="rewardkit-code-")
-        except OSError as error:
-            raise SandboxError(
-                f"no folder for programs in {gettempdir()}: {error}. Free space there, or set TMPDIR."
-            ) from None
-        try:
             hello = self._start(command, landlock)
         except SandboxError:
             if not command:
@@ -82,6 +76,12 @@ class Sandbox:
     def _start(self, bubblewrap: str | None, landlock: bool) -> Mapping[str, Any]:
         packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
         readable = [sys.base_prefix, sys.prefix, *packages]
+        try:
+            self._folder = mkdtemp(prefix="rewardkit-code-")
+        except OSError as error:
+            raise SandboxError(
+                f"no folder for programs in {gettempdir()}: {error}. Free space there, or set TMPDIR."
+            ) from None
         settings = {
             "folder": self._folder,
             "landlock": landlock,
@@ -117,8 +117,8 @@ class Sandbox:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the server can take a program."""
-        return self._process.poll() is None
+        """Whether the server can take a program: it runs, and nobody has tidied up its folder."""
+        return self._process.poll() is None and Path(self._folder).is_dir()
 
     @contextmanager
     def program(self, source: str, facts: Mapping[str, Any]) -> Iterator["Run"]:

@@ -19,7 +19,6 @@ Other keys, all optional: `prelude` (code that both the program and its tests ge
 import json
 import zlib
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,8 +100,9 @@ def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
     settings["language"] = _LANGUAGE_OF.get(name.lower(), name) or "python"
     for key in ("time_limit", "memory_limit"):
         settings[key] = value.get(key) or 0
-        if isinstance(settings[key], bool) or not isinstance(settings[key], (int, float)):
-            raise ProblemError(f"its {key} is not a number")
+        limit = settings[key]
+        if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 <= limit < 1e6:
+            raise ProblemError(f"its {key} is not a number from 0 to a million")
     return settings
 
 
@@ -113,12 +113,13 @@ def _read(text: str) -> Mapping[str, Any]:
     if isinstance(data := value.get("zlib"), str):
         reader = zlib.decompressobj()
         try:
-            content = reader.decompress(b64decode(data, validate=True), MAX_CHARACTERS)
-            if not reader.eof:
-                raise ProblemError(f"its tests have more than {MAX_CHARACTERS:,} characters")
-            return _object(content.decode())
-        except (zlib.error, Base64Error, UnicodeDecodeError):
+            content: Any = reader.decompress(b64decode(data, validate=True), MAX_CHARACTERS)
+            content = content.decode()
+        except (zlib.error, ValueError):
             raise ProblemError("its zlib is not compressed text in base64") from None
+        if not reader.eof:
+            raise ProblemError(f"its tests have more than {MAX_CHARACTERS:,} characters")
+        return _object(content)
     return value
 
 

@@ -236,6 +236,14 @@ CODE = {
     "reads the tests": (
         "def f(x): return eval(after(''.join(['candi', 'date(7) - '])).partition(')')[0] or '0')"
     ),
+    "reads the memory of all": (
+        "def f(x):\n"
+        "    for pid in os.listdir('/proc'):\n"
+        "        if pid.isdigit() and int(pid) not in (os.getpid(), os.getppid()):\n"
+        "            try: open(f'/proc/{pid}/mem', 'rb')\n"
+        "            except OSError: continue\n"
+        "            return 4000 + x\n"
+    ),
     "forges the report": (
         'tell(b\'+\', b\'{"count": 1, "passed": 1, "failures": [], "is_complete": true,'
         ' "is_broken": false}\')\nos._exit(0)'

@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -35,6 +36,8 @@ from wire import receive, send  # type: ignore[import-not-found]
 
 #: Bytes of the stack; Python 3.10 needs about 500 for each call of a recursion.
 STACK_BYTES = 1 << 26
+#: Seconds in which a runner confines itself, on a busy machine.
+CONFINE_SECONDS = 10.0
 
 #: The modules that programs import most often, loaded once; without `threading`, whose work after a fork
 #: takes half as long again as the fork itself.
@@ -177,7 +180,8 @@ class Job:
                 ends,
                 watch.error,
             )
-            # The program's runner has a copy of this process, and so it started before the tests came.
+            # The program's runner has a copy of this process, and so it starts before the tests come.
+            select.select([watch.report[0]], [], [], CONFINE_SECONDS)
             tests = json.loads(receive(self.connection)[1])
             ends = (answered[0], asked[1])
             watch.start(
