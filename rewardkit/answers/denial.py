@@ -120,6 +120,10 @@ _GOVERNING_WORDS = {
     *re.findall(r"(?<![\\a-z])[a-z]+", f"{_GOVERNS}|{_NOT_BOX.pattern}|ne|neq|were")
 } - _COMMON
 _ASCII_WORD = re.compile("[a-z]+")
+#: What most responses say before `answer is`: nothing is searched in it.
+_USUAL_LEADS = frozenset(
+    "|the|final|the final|therefore, the|therefore, the final|so the|thus, the".split("|")
+)
 _CLAUSE_START = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
 
 # --- the text after an answer
@@ -200,6 +204,8 @@ def governs(before: str) -> Literal["denies", "supposes", ""]:
     if before.endswith('"'):  # a key of JSON
         return ""
     clause = _clause(before)
+    if clause.strip(" *_#$").lower() in _USUAL_LEADS:
+        return ""
     lead = NO_DOUBT.sub("", _LEAD_START.split(clause)[-1])
     if _HEDGED.search(clause.removesuffix(lead)):
         return "denies"
