@@ -29,18 +29,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import qa
 from accuracy import our_verdicts
 from caches import answer_caches
 from cases import HALVES, SETS, load
-from qa import half_of as half_of_question
-from qa import verdict as qa_verdict
 
 from rewardkit.scorers import math
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 FLOORS = HERE / "floors.json"
-OPEN_QUESTIONS = ("qa_evouna", "qa_nq301")
 GOLDEN_AND_HOSTILE = ["tests/launch/test_plan.py", "tests/guard", "tests/isolate"]
 #: Verdicts of import_scripts.py that may not become more frequent; `equal` may not become less frequent.
 WRONG_IMPORTS = ("shell left in", "wrong value", "foreign key", "lost key")
@@ -57,14 +55,12 @@ def accuracy(shared: Path) -> Iterator[tuple[str, float]]:
         for case, right in zip(cases, verdicts[name], strict=True):
             if right != case.label:
                 errors[f"{name} {case.half} {'paid' if right else 'refused'}"] += 1
-    for name in OPEN_QUESTIONS:
-        lines = (shared / f"cases/{name}.jsonl").read_text(encoding="utf-8").split("\n")
-        for row in map(json.loads, filter(None, lines)):
-            right = row["label"] is None or qa_verdict("robust", row)
-            if row["label"] is not None and right != row["label"]:
-                half = HALVES[half_of_question(row) != "build"]
+    for name in qa.SETS:
+        for row in qa.load(shared / f"cases/{name}.jsonl"):
+            if (right := qa.verdict("robust", row)) != row["label"]:
+                half = HALVES[qa.half_of(row) != "build"]
                 errors[f"{name} {half} {'paid' if right else 'refused'}"] += 1
-    for name in (*SETS, *OPEN_QUESTIONS):
+    for name in (*SETS, *qa.SETS):
         for half in HALVES:
             for error in ("paid", "refused"):
                 yield f"{name} {half} {error}", errors[f"{name} {half} {error}"]

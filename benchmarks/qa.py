@@ -48,6 +48,12 @@ RULES: dict[str, Callable[[Row], bool]] = {
 }
 
 
+def load(path: Path) -> list[Row]:
+    """Read the labelled rows of a file."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [row for row in map(json.loads, filter(None, lines)) if row["label"] is not None]
+
+
 def half_of(row: Row) -> str:
     """Return the half of a row's question."""
     return HALVES[int(hashlib.sha256(row["question"].encode()).hexdigest(), 16) % 2]
@@ -79,9 +85,7 @@ def main() -> None:
     print("| set | half | rule | short answers | sentences | wrong answers paid | µs a call |")
     print("|---|---|---|---|---|---|---|")
     for name, half in product(sets, HALVES):
-        lines = (cases / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
-        rows = [row for row in map(json.loads, filter(None, lines)) if row["label"] is not None]
-        of_half = [row for row in rows if half_of(row) == half]
+        of_half = [row for row in load(cases / f"{name}.jsonl") if half_of(row) == half]
         for title, rule in RULES.items() if of_half else ():
             short, sentence, paid, microseconds = figures(rule, of_half)
             print(
