@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = "math-verify,modelscope,server,test,tokenizer"  # verl's one version is tested
+EXTRAS = "json-schema,math-verify,modelscope,server,test,tokenizer"  # verl's one version is tested
 #: Tests that failed with a dependency at an older floor, or crashed.
 TESTS = [
     "tests/cli/test_help.py",

@@ -21,6 +21,7 @@ FLAGS = {
     "mcq": "final_letter",
     "judge": "reverse",
     "code": "unsafe",
+    "function_call": "order",
 }.items()
 #: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
@@ -57,6 +58,8 @@ WRONG = [
     ("code", "concurrency", 0, "give a whole number from 1 to 4096."),
     ("code", "request_seconds", 0, "give a number from 1 to 86400."),
     ("code", "retries", -1, "give a whole number from 0 to 100."),
+    ("function_call", "reward", "part", "Its rewards: all, fraction."),
+    ("json_schema", "reward", "part", "Its rewards: all, fraction."),
     *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
     ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),

@@ -1,0 +1,349 @@
+r"""JSON that is valid for the row's schema, and has the gold's values.
+
+verl loads this file directly: `rewardkit path json_schema --verl` prints the override. It needs the package:
+`pip install 'rewardkit[json-schema]'`. The ground truth is JSON text, `{"schema": {...}, "gold": ...}`, where
+the schema may be JSON text itself (`schema_str` is another name of it) and the gold may be left out; or it is
+the schema alone.
+
+The last JSON object or list of a response is read, in a fence or not; a broken one is never skipped.
+`rewardkit.structures.json_text` defines the limits. It is right if the schema permits it and the gold's
+fields are equal: numbers by value, keys in any order. Fields that the gold does not name are free.
+
+| reward | pays |
+|---|---|
+| `all` (default) | 1.0 for valid JSON with all values of the gold |
+| `fraction` | the share of the gold's fields that are equal, if the JSON is valid |
+
+JSON Schema's drafts 3 to 2020-12 are read, by `$schema`; `format` is not checked. A schema cannot be scored if
+it permits everything, refers to another document, has `patternProperties`, or a pattern that is not regular or
+that repeats a part with several ways, as `(a+)+` does. The same holds for YAML and XML (`schema_type`): a response in these has no
+answer. A validation has a fixed number of steps, after which JSON counts as wrong.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from math import inf, log10
+from threading import local
+from typing import Any, Literal, NamedTuple
+
+from rewardkit.errors import MissingPackageError
+from rewardkit.scorers.base import Score, ScorerSpec, Status
+from rewardkit.structures.json_text import (
+    UnreadableJSONError,
+    are_equal,
+    last_value,
+    read_value,
+    text_after_thought,
+)
+
+if sys.version_info >= (3, 11):
+    from re import _parser  # type: ignore[attr-defined]  # the grammar of `re`, not a copy of it
+else:
+    import sre_parse as _parser
+
+#: Steps of a validation: a keyword of the schema, an item, or 100 of a pattern's matcher. Values in a schema,
+#: characters of a pattern.
+MAX_STEPS, MAX_VALUES, MAX_PATTERN = 20_000, 5_000, 1_000
+
+#: Keywords with data in them.
+_DATA = frozenset({"const", "default", "enum", "examples"})
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
+_SIMPLE = frozenset({"LITERAL", "NOT_LITERAL", "IN", "ANY", "AT"})
+_counter = local()
+
+
+class UnreadableSchemaError(ValueError):
+    """A ground truth has no schema, or one that cannot be scored."""
+
+
+class TooManyStepsError(RuntimeError):
+    """A validation takes too many steps."""
+
+
+class Problem(NamedTuple):
+    """A row: the validator of its schema, the gold if there is one, and how a value may begin."""
+
+    validator: Any
+    gold: Any
+    has_gold: bool
+    starts: str
+
+
+def score(
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
+    *,
+    reward: Literal["all", "fraction"] = "all",
+) -> Score:
+    """Judge a response by its JSON.
+
+    Args:
+        response: the model's text.
+        ground_truth: the schema, and perhaps the gold, as JSON text.
+        extra_info: not read.
+        reward: what is paid; see above.
+
+    Returns:
+        The reward; `pred` has the JSON.
+
+    Raises:
+        MissingPackageError: jsonschema is not installed.
+    """
+    try:
+        problem = read_problem(ground_truth)
+    except UnreadableSchemaError:
+        return Score.wrong("", Status.BAD_GROUND_TRUTH)
+    try:
+        last = last_value(text_after_thought(response), problem.starts)
+    except UnreadableJSONError:
+        return Score.wrong("", Status.UNPARSED_ANSWER)
+    if last is None:
+        return Score.wrong("", Status.NO_ANSWER)
+    value, pred = last
+    try:
+        is_valid = _is_valid(value, problem.validator)
+    except (TooManyStepsError, RecursionError):
+        return Score.wrong(pred, Status.TOO_LONG)
+    if not is_valid:
+        return Score.wrong(pred)
+    if not problem.has_gold or are_equal(value, problem.gold, more_fields=True):
+        return Score.right(pred)
+    return Score.wrong(pred, score=_share(value, problem.gold) if reward == "fraction" else 0.0)
+
+
+def _share(value: Any, gold: Any) -> float:
+    if not isinstance(gold, dict) or not isinstance(value, dict) or not gold:
+        return 0.0
+    equal = (are_equal(value.get(key), item, more_fields=True) for key, item in gold.items())
+    return sum(equal) / len(gold)
+
+
+@lru_cache(maxsize=256)
+def read_problem(text: str) -> Problem:
+    """Return the schema and the gold of a ground truth.
+
+    Raises:
+        UnreadableSchemaError: it has no schema, or one that cannot be scored.
+    """
+    require_package({})
+    row = _read(text)
+    kind = row.pop("schema_type", "json") if isinstance(row, dict) else "json"
+    if str(kind).lower() != "json":
+        raise UnreadableSchemaError(f"the rows are {kind}; only JSON is read, not YAML or XML")
+    if isinstance(row, dict) and "schema_str" in row:
+        row["schema"] = row.pop("schema_str")
+    is_whole = isinstance(row, dict) and "schema" in row
+    schema = row["schema"] if is_whole else row
+    schema = _read(schema) if isinstance(schema, str) else schema
+    if not isinstance(schema, dict) or not schema.keys() - {
+        "$schema",
+        "$id",
+        "title",
+        "description",
+    }:
+        raise UnreadableSchemaError("its schema permits everything, or nothing")
+    _check_keywords(schema)
+    gold = row.get("gold") if is_whole else None
+    problem = Problem(_validator(schema), gold, gold is not None, _starts(schema.get("type")))
+    if problem.has_gold and not _is_valid_gold(problem):
+        raise UnreadableSchemaError("its gold is not valid for its schema")
+    return problem
+
+
+def _read(text: str) -> Any:
+    try:
+        return read_value(text)
+    except UnreadableJSONError as error:
+        raise UnreadableSchemaError(f"the schema or its row: {error}") from error
+
+
+def _starts(kinds: Any) -> str:
+    """Return how a value of these types begins."""
+    kinds = [kinds] if isinstance(kinds, str) else kinds or ["object", "array"]
+    starts = "{" * ("object" in kinds) + "[" * ("array" in kinds)
+    if not starts:
+        raise UnreadableSchemaError("its schema permits neither an object nor a list")
+    return starts
+
+
+def _check_keywords(schema: Any) -> None:
+    """Raise `UnreadableSchemaError` for keywords that cannot be scored in bounded time."""
+    pending, count = [schema], 0
+    while pending:
+        value, count = pending.pop(), count + 1
+        if count > MAX_VALUES:
+            raise UnreadableSchemaError(f"its schema has more than {MAX_VALUES:,} values")
+        if isinstance(value, list):
+            pending += value
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if name in _REFERENCES and isinstance(item, str) and not item.startswith("#"):
+                raise UnreadableSchemaError(f"{name} {item[:80]!r} is in another document")
+            if name == "patternProperties" and item:
+                raise UnreadableSchemaError("patternProperties are not read; name the properties")
+            if name == "pattern" and isinstance(item, str):
+                _pattern(item)
+            if name not in _DATA:
+                pending.append(item)
+
+
+@lru_cache(maxsize=1024)
+def _pattern(text: str) -> tuple[re.Pattern[str], Any]:
+    """Return a pattern of a schema and its tree."""
+    try:
+        tree = _parser.parse(text[: MAX_PATTERN + 1])
+        if len(text) > MAX_PATTERN or tree.state.flags & ~re.UNICODE.value:
+            raise UnreadableSchemaError(f"pattern {text[:80]!r} has flags, or is too long")
+        _ways(tree, 1)
+        return re.compile(text), tree
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UnreadableSchemaError(f"pattern {text[:80]!r} cannot be read: {error}") from error
+
+
+def _ways(items: Any, length: int) -> float:
+    """Return a bound of the ways in which a pattern can go through a text: the leaves of the matcher's tree.
+
+    A repetition without end of what has several ways (`(a+)+`) has exponentially many, and is refused; so is
+    what is not regular.
+    """
+    total = 1.0
+    for operation, argument in items:
+        name = str(operation)
+        if name in _REPEATS:
+            least, most, body = argument
+            ways = _ways(body, length)
+            if ways > 1 and most is _parser.MAXREPEAT:
+                raise UnreadableSchemaError("a pattern repeats a part that has several ways")
+            most = min(most, least + length)
+            is_small = ways == 1 or most * log10(ways) < 300
+            total *= (most - least + 1) * ways**most if is_small else inf
+        elif name == "SUBPATTERN" and not (argument[1] or argument[2]):
+            total *= _ways(argument[3], length)
+        elif name == "BRANCH":
+            total *= sum(_ways(branch, length) for branch in argument[1])
+        elif name not in _SIMPLE:
+            raise UnreadableSchemaError(f"a pattern has {name.lower().replace('_', ' ')}")
+    return total
+
+
+def _validator(schema: Any) -> Any:
+    """Return the validator of a schema, whose keywords count their steps and which loads nothing."""
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except (SchemaError, RecursionError) as error:
+        message = str(getattr(error, "message", "it is nested too deep"))
+        raise UnreadableSchemaError(f"its schema is not valid: {message[:200]}") from error
+    return _counting(kind)(schema, registry=Registry())
+
+
+@lru_cache(maxsize=16)
+def _counting(kind: Any) -> Any:
+    """Return a validator class that counts its steps."""
+    from jsonschema.validators import extend
+
+    counted = {name: _count(name, keyword) for name, keyword in kind.VALIDATORS.items()}
+    return extend(kind, {**counted, "pattern": _match_pattern})  # type: ignore[no-untyped-call]
+
+
+def _count(name: str, keyword: Any) -> Any:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        sizes = [len(each) for each in (value, instance) if isinstance(each, (dict, list))]
+        pairs = sizes[-1] ** 2 // 16 if name == "uniqueItems" and sizes else 0
+        _take_steps(1 + sum(sizes) + pairs)
+        return keyword(validator, value, instance, schema)
+
+    return counted
+
+
+def _match_pattern(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str):
+        pattern, tree = _pattern(value)
+        size = len(instance) + len(value)
+        starts = 1 if value.startswith("^") and "|" not in value else len(instance) + 1
+        _take_steps(1 + starts * size * _ways(tree, len(instance)) / 100)
+        if not pattern.search(instance):
+            yield ValidationError("the pattern does not match")
+
+
+def _take_steps(number: float) -> None:
+    _counter.steps -= number
+    if _counter.steps < 0:
+        raise TooManyStepsError
+
+
+def _is_valid(value: Any, validator: Any) -> bool:
+    """Return whether a value is valid; too many steps raise `TooManyStepsError`."""
+    _counter.steps = MAX_STEPS
+    return next(validator.iter_errors(value), None) is None
+
+
+def _is_valid_gold(problem: Problem) -> bool:
+    """Return whether a schema permits the gold, and that its references lead somewhere."""
+    from referencing.exceptions import Unresolvable
+
+    try:
+        return _is_valid(problem.gold, problem.validator)
+    except (TooManyStepsError, RecursionError):
+        raise UnreadableSchemaError("its gold takes too many steps to validate") from None
+    except Unresolvable as error:
+        raise UnreadableSchemaError(f"a reference of its schema leads nowhere: {error}") from error
+
+
+def respond(answer: str) -> str:
+    """Return the shortest well-formed response with the gold of a ground truth."""
+    try:
+        row = read_value(answer)
+    except UnreadableJSONError:
+        row = answer
+    gold = row["gold"] if isinstance(row, dict) and "gold" in row else row
+    return f"```json\n{json.dumps(gold, ensure_ascii=False)}\n```"
+
+
+def require_package(_options: Mapping[str, Any]) -> None:
+    """Raise `MissingPackageError` if jsonschema is not installed."""
+    if find_spec("jsonschema") is None:
+        raise MissingPackageError("jsonschema is missing: pip install 'rewardkit[json-schema]'")
+
+
+def explain_gold(ground_truth: str) -> str:
+    """Return why a ground truth cannot be scored; "" if it can."""
+    try:
+        read_problem(ground_truth)
+    except UnreadableSchemaError as error:
+        return str(error)
+    return ""
+
+
+def find_faults(
+    ground_truth: str, _prompt: str, _solution: str, _options: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the schema of a row."""
+    if reason := explain_gold(ground_truth):
+        yield "bad_gold", reason
+    elif empty := next((text for text in ("{}", "[]") if score(text, ground_truth).correct), ""):
+        yield "wrong_is_right", f"{empty} is valid: name the fields that are required, or a gold"
+
+
+SPEC = ScorerSpec(
+    score,
+    __doc__,
+    respond,
+    explain_gold=explain_gold,
+    check_options=require_package,
+    find_faults=find_faults,
+)
+
+#: What verl calls.
+compute_score = SPEC.compute_score

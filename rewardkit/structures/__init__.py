@@ -1,0 +1,1 @@
+"""JSON, patterns and function calls in responses, read within limits."""
