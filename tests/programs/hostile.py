@@ -236,6 +236,12 @@ CODE = {
     "reads the tests": (
         "def f(x): return eval(after(''.join(['candi', 'date(7) - '])).partition(')')[0] or '0')"
     ),
+    "shadows a module of the test": (
+        "for name in ('unittest', 'difflib', 'numpy', 'string'):\n"
+        "    try: open(name + '.py', 'w').write('import os; os._exit(0)')\n"
+        "    except OSError: pass\n"
+        "def f(x): return 1"
+    ),
     "reads the memory of all": (
         "def f(x):\n"
         "    for pid in os.listdir('/proc'):\n"

@@ -230,15 +230,12 @@ class _Proxy:
         return self._client.attribute(self._number, "__len__")()
 
     def __eq__(self, *_: object) -> Any:
-        raise TypeError("the program returned an object of its own class, which is not compared")
+        raise TypeError("the program returned an object of its own class, which is not data")
 
-    __ne__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __iter__ = __reversed__ = __eq__
+    __bool__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __iter__ = (
+        __reversed__
+    ) = __eq__
     __hash__ = None  # type: ignore[assignment]
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            "the program returned an object of its own class, which is neither true nor false"
-        )
 
 
 def _number_of(value: Any) -> int:
