@@ -10,6 +10,7 @@ open-r1/codeforces (`generated_checker` in its dataset card). It runs in the san
 
 import json
 import random
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from rewardkit.programs.problem import Problem
 
 #: Tries of a program whose sandbox failed.
 TRIES = 3
+#: Seconds before the next one: a server that was killed takes some to end.
+RETRY_SECONDS = 0.5
 #: Characters of an input, an output or an error that a failure quotes.
 MAX_QUOTE = 2_000
 #: Bytes of a result that are read in any case, and times the characters of the expected one.
@@ -93,6 +96,7 @@ def grade_locally(problem: Problem, program: str, grading: Grading) -> Grade:
         except SandboxError:
             if not tries_left:
                 raise
+            time.sleep(RETRY_SECONDS)
     raise AssertionError
 
 
