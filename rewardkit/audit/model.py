@@ -78,7 +78,8 @@ class Target:
     def gold(self) -> str:
         """The correct answer; the first one if the row has alternatives, the solution of a problem."""
         if self.problem:
-            return str(self.row.extra_info.get("solution") or "")
+            info = self.row.extra_info  # `prep` writes the solution into `answer`
+            return str(info.get("solution") or info.get("answer") or "")
         return alternatives(self.row.gold)[0] if self.has_alternatives else self.row.gold
 
     @cached_property
