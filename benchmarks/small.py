@@ -82,6 +82,10 @@ def write_shared(folder: Path) -> None:
     golds = [{"question": q, "gold": gold, "source": "made"} for q, _, gold in maths]
     _write_jsonl(cases / "golds.jsonl", golds)
     _write_jsonl(cases / "adversarial_inputs.jsonl", _hostile())
+    echo = {"inputs": ["1\n", "2\n"], "outputs": ["1\n", "2\n"]}
+    programs = {"print(input())": True, "print(1)": False}
+    probe = [{"id": p, "code": p, "tests": echo, "label": label} for p, label in programs.items()]
+    _write_jsonl(cases / "code_probe.jsonl", probe)
     facts = [(row["question"], "", row["golden_answers"][0]) for row in _rows("nq/test")]
     for name in ("qa_evouna", "qa_nq301"):
         _write_jsonl(cases / f"{name}.jsonl", _cases(facts, "@", scorer="qa"))
