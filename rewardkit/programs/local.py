@@ -94,7 +94,7 @@ class Sandbox:
             # `-I` would ignore PYTHONHASHSEED too.
             python = [sys.executable, "-s", "-S", "-X", "utf8", "-c", _MAIN]
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [*prefix, *python, str(theirs.fileno()), str(_INSIDE)],
+                [*prefix, *python, str(theirs.fileno()), str(_INSIDE), self._folder],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("REWARDKIT_DEBUG") == "1" else subprocess.DEVNULL,

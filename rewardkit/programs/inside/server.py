@@ -89,7 +89,19 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     with suppress(PermissionError):  # it has its own, unless bubblewrap started it
         os.setsid()
-    settings, _ = receive(connection.fileno())
+    try:
+        serve(connection, receive(connection.fileno())[0])
+    finally:  # also where the grader was killed before it read what it was sent
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)  # jobs, whose runners end with them
+        with suppress(ChildProcessError):
+            os.waitpid(-1, 0)  # until all have ended
+        shutil.rmtree(sys.argv[3], ignore_errors=True)
+
+
+def serve(connection: socket.socket, settings: Mapping[str, Any]) -> None:
+    """Fork a job for each connection that the grader sends."""
     sys.path.extend(settings["packages"])
     prepare()
     jail.adopt_orphans()
@@ -100,7 +112,6 @@ def main() -> None:
     hello["failure"] = server.failure()
     send(connection.fileno(), hello)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for jobs
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
     while descriptors := socket.recv_fds(connection, 1, 1)[1]:
@@ -110,10 +121,6 @@ def main() -> None:
             jail.die_with_parent(server_pid)
             run_job(server, *descriptors)
         os.close(*descriptors)
-    os.killpg(0, signal.SIGTERM)  # jobs, whose runners end with them
-    with suppress(ChildProcessError):
-        os.waitpid(-1, 0)  # until all have ended
-    shutil.rmtree(server.root, ignore_errors=True)
 
 
 def prepare() -> None:
