@@ -49,7 +49,10 @@ DATASETS: Mapping[str, str] = {
 
 SCORERS: Mapping[str, str] = {
     name: f"rewardkit.scorers.{name}:score"
-    for name in "auto code function_call geometry3k gsm8k json_schema judge math math_dapo math_verify mcq qa".split()
+    for name in (
+        "auto code function_call geometry3k gsm8k instructions json_schema judge math math_dapo "
+        "math_verify mcq qa"
+    ).split()
 }
 
 #: The data sources whose responses verl's default reward evaluates as Python, in every release from

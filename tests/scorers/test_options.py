@@ -60,9 +60,11 @@ WRONG = [
     ("code", "retries", -1, "give a whole number from 0 to 100."),
     ("function_call", "reward", "part", "Its rewards: all, fraction."),
     ("json_schema", "reward", "part", "Its rewards: all, fraction."),
+    ("instructions", "mode", "lose", "Did you mean 'loose'?"),
+    ("instructions", "reward", "most", "Its rewards: all, fraction."),
     *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
-    ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),
+    ("auto", "mode", "x", "Its modes: strict, loose, verl, robust, dianjin, letters."),
 ]
 
 
