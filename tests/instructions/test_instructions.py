@@ -15,7 +15,7 @@ from rewardkit.instructions.ground_truth import (
 )
 from rewardkit.instructions.languages import is_language
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.instructions import compute_score, explain_gold, score
+from rewardkit.scorers.instructions import SPEC, compute_score, explain_gold, score
 
 FAMILIES = {ifeval: 25, ifrlvr: 29, ifbench: 58, rlvr_ifeval: 25}
 
@@ -278,6 +278,12 @@ def test_a_ground_truth_that_says_nothing_to_check_is_bad_and_says_why(text, mes
     assert message in explain_gold(text)
     with pytest.raises(GroundTruthError):
         read_constraints(text)
+
+
+def test_check_names_the_fault_of_a_row_and_does_not_expect_its_gold_in_a_response():
+    (fault,) = SPEC.find_faults(gold("keywords:vibes"), "", "", {})
+    assert fault == ("bad_gold", "there is no constraint 'keywords:vibes'")
+    assert not list(SPEC.find_faults(gold("combination:repeat_prompt"), "Say hi", "", {}))
 
 
 def test_the_prompt_to_repeat_comes_from_the_row_if_the_ground_truth_has_none():
