@@ -94,6 +94,8 @@ code evalplus/humanevalplus evalplus/mbppplus google-research-datasets/mbpp KodC
 code likaixin/TACO-verified livecodebench/code_generation_lite newfacade/LeetCodeDataset
 code open-r1/codeforces open-r1/verifiable-coding-problems-python openai/openai_humaneval
 code PRIME-RL/Eurus-2-RL-Data-code
+function_call Salesforce/xlam-function-calling-60k rlla
+function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
 math imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
 """
 DATA_SOURCES: Mapping[str, str] = {

@@ -20,6 +20,7 @@ from rewardkit.scorers.gold import MISSING, unwrap_gold
 #: Datasets whose samples have the forms of gold that a scorer reads; more of them would only be more
 #: of the same. The calls of a judge are few; verl's default reward runs the answers of the first as code.
 _DATASETS = {
+    "function_call": "xlam-60k",
     "geometry3k": "geometry3k",
     "gsm8k": "gsm8k",
     "math": "aime math math-500",

@@ -29,7 +29,16 @@ KINDS = ("datasets", "scorers", "rubrics", "templates", "data_sources")
 
 #: Purposes and areas of datasets, in the order in which they are printed; others follow.
 USES = ("training", "evaluation")
-AREAS = ("maths", "science", "choice", "code", "open questions", "pictures", "finance")
+AREAS = (
+    "maths",
+    "science",
+    "choice",
+    "code",
+    "function calls",
+    "open questions",
+    "pictures",
+    "finance",
+)
 
 NOTE = (
     "A set has one name for prep, show, eval --suite and check --against: dataset and split, as in "

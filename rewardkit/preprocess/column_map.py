@@ -418,6 +418,7 @@ _TRANSFORMS: Mapping[str, Transform] = {
     "without letters": _without_letters,
     "python 3": _python_3,
     "examples": _examples,
+    "json text": lambda value: json.dumps(value, ensure_ascii=False) if value else "",
 }
 
 _WITH_ARGUMENT: Mapping[str, Callable[[str], Transform]] = {

@@ -100,6 +100,12 @@ BUILT_IN: Mapping[str, Template] = {
             "```python and ```.",
             "code",
         ),
+        Template(
+            "tool_call",
+            "{question}\n\nCall the functions that the request needs. Write each call as JSON with the keys "
+            '"name" and "arguments", between <tool_call> and </tool_call>.',
+            "function_call",
+        ),
         Template("none", "{question}", None),
     )
 }

@@ -307,7 +307,7 @@ def respond(answer: str) -> str:
     try:
         row = read_value(answer)
     except UnreadableJSONError:
-        row = answer
+        return f"```json\n{answer}\n```"
     gold = row["gold"] if isinstance(row, dict) and "gold" in row else row
     return f"```json\n{json.dumps(gold, ensure_ascii=False)}\n```"
 

@@ -1,7 +1,7 @@
 """Function calls in a response, in the forms of Hermes, Qwen, Llama, OpenAI, ToolRL and BFCL.
 
 A response is read from the end of its thought on. Its calls are all in `<tool_call>` blocks, or all after
-`<|python_tag|>` or `[TOOL_CALLS]`, or in the fence, line or JSON with which it ends. A call is
+`<|python_tag|>` or `[TOOL_CALLS]`, or in the fence, or the JSON or line of their own, with which it ends. A call is
 `{"name": ..., "arguments": {...}}`, with `parameters` for `arguments`, inside `function`, and its arguments
 may be JSON text; or it is Python, `f(a=1)` or `[f(a=1), g(b="x")]`, which is rewritten as JSON, sign by sign:
 names with literals, without positions, variables or operators. Nothing is evaluated.
@@ -81,7 +81,10 @@ def _last_json_calls(text: str) -> list[Call]:
         last = last_value(text)
     except UnreadableJSONError as error:
         raise UnreadableCallError(str(error)) from error
-    return calls_of(last[1]) if last and text.endswith(last[1]) else []
+    if last is None or not text.endswith(last[1]):
+        return []
+    before = text.removesuffix(last[1]).rstrip(" ")
+    return calls_of(last[1]) if before[-1:] in ("", "\n") else []  # "not {...}" is not a call
 
 
 def calls_of(text: str) -> list[Call]:

@@ -23,7 +23,7 @@ from tests.tables import every
 NAMES = [
     "boxed", "if boxed", "after ####", "until Answer", "question mark", "without commas",
     "json list", "only item", "float as integer", "integer", "integer 0 to 999", "index as letter",
-    "without letters",
+    "without letters", "json text",
 ]  # fmt: skip
 
 
@@ -48,6 +48,8 @@ def gold(text, value):
         ("integer", "025", "25"),
         ("integer", r"336^{\circ}", "336"),
         ("index as letter", 0, "A"),
+        ("json text", [{"f": {"é": [1]}}], '[{"f": {"é": [1]}}]'),
+        ("json text", [], ""),
         ("index as letter", "3", "D"),
         ("index as letter", [], ""),
         ("without letters", ["A. x", "B、y", "（C）z"], ["x", "y", "z"]),

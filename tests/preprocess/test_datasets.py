@@ -53,6 +53,7 @@ NO_GOLD = (
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {
     **{key: {"no gold answer": 1} for key in NO_GOLD},
+    "rlla-4k:train": {"no '<tool_call>' in the text": 1},
     "apps:train": {"no tests": 1},
     "codeforces:train": {"not input_mode = stdio": 1},
     "eurus-2-code:train": {"not ability = code": 1},

@@ -45,6 +45,8 @@ UNREAD = [
     (f"<think>{PYTHON}", Status.NO_ANSWER),
     (f"<think>{PYTHON}</think>Done.", Status.NO_ANSWER),
     (f"{CALL}\nor not", Status.NO_ANSWER),
+    (f"not {CALL}", Status.NO_ANSWER),
+    (f"ship.sink() or {PYTHON}", Status.NO_ANSWER),
     ("<tool_call>soon</tool_call>", Status.UNPARSED_ANSWER),
     (f"<tool_call>{CALL}</tool_call><tool_call>{{</tool_call>", Status.UNPARSED_ANSWER),
     (CALL.replace('"tons": 2', '"tons": 3, "tons": 2'), Status.UNPARSED_ANSWER),
