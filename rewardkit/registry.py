@@ -96,6 +96,7 @@ code open-r1/codeforces open-r1/verifiable-coding-problems-python openai/openai_
 code PRIME-RL/Eurus-2-RL-Data-code
 function_call Salesforce/xlam-function-calling-60k rlla
 function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
+instructions allenai/IFBench_test allenai/IF_multi_constraints_upto5 allenai/RLVR-IFeval google/IFEval
 math imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
 """
 DATA_SOURCES: Mapping[str, str] = {

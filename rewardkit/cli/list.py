@@ -35,6 +35,7 @@ AREAS = (
     "choice",
     "code",
     "function calls",
+    "instructions",
     "open questions",
     "pictures",
     "finance",

@@ -200,7 +200,8 @@ def _problem(raw: Mapping[str, Any], layout: ColumnMap, card: Card, options_seed
     if shuffles := card.shuffle_options and bool(options):
         # the order depends on the question, not on the row's index in the file
         random.Random(f"{options_seed}:{question}").shuffle(options)  # noqa: S311 - not a secret
-    gold = _gold(layout["gold"][0], raw, options)
+    golds = layout["gold"]
+    gold = _gold(golds[0], raw, options) if len(golds) == 1 else _gold_object(golds, raw)
     if tuple(options) != tuple(ascii_uppercase[: len(options)]):
         # options that only repeat their letters are in the image
         lines = map("{}. {}".format, ascii_uppercase, options)
@@ -263,6 +264,26 @@ def _gold(field: Field, raw: Mapping[str, Any], options: Sequence[str]) -> str:
         raise UnreadableValueError("no gold answer")
     gold = golds[0] if len(golds) == 1 else json.dumps(golds, ensure_ascii=False)
     return letter_of_option(gold, options) if field.names_option else gold
+
+
+def _gold_object(fields: Sequence[Field], raw: Mapping[str, Any]) -> str:
+    """Return the gold of several columns: the JSON text of an object, without nulls."""
+    values = {field.column.rpartition(".")[2]: _without_nulls(field.value(raw)) for field in fields}
+    if not all(values.values()):
+        raise UnreadableValueError("no gold answer")
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a list of values; the fields of objects in it that are null are left out."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"{type(value).__name__} is not a list")
+    return [
+        {key: each for key, each in item.items() if each is not None}
+        if isinstance(item, Mapping)
+        else item
+        for item in value
+    ]
 
 
 def _options(raw: Mapping[str, Any], part: Sequence[Field]) -> list[str]:

@@ -65,7 +65,7 @@ PARTS = tuple(
 )
 
 #: The parts that may be several columns.
-_LISTS = ("question", "options", "tests", "solution")
+_LISTS = ("question", "gold", "options", "tests", "solution")
 
 
 def as_list(value: Any) -> list[Any]:
@@ -203,7 +203,8 @@ class ColumnMap:
 
     The strings of several question columns are joined with blank lines. `options` are one field with a
     list, or a field for each option; the cases of several columns of `tests` are together the tests of
-    the row, whose `solution` may be in several columns, too. Any other part has at most one field.
+    the row, whose `solution` may be in several columns, too. Several columns of `gold` are an object.
+    Any other part has at most one field.
     `where` has conditions that a row of this layout must meet; the others are dropped.
     """
 

@@ -14,6 +14,9 @@ from rewardkit.instructions.ground_truth import (
     read_constraints,
 )
 from rewardkit.instructions.languages import is_language
+from rewardkit.preprocess.prep import prep
+from rewardkit.row import read_rows
+from rewardkit.scorers import auto
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.instructions import SPEC, compute_score, explain_gold, score
 
@@ -402,3 +405,18 @@ def test_a_long_hostile_text_takes_less_than_a_second(name):
         started = time.process_time()
         score(piece * (199_000 // len(piece)), text)
         assert time.process_time() - started < 1.0, piece
+
+
+SETS = ("ifeval", "ifbench", "if-multi-constraints", "rlvr-ifeval")
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_prepared_row_has_the_constraints_of_its_columns_and_auto_scores_it(name, tmp_path):
+    prep(name, tmp_path / "rows.parquet", sample=True)
+    rows = list(read_rows(tmp_path / "rows.parquet"))
+    assert len(rows) == 18
+    for row in rows:
+        text, info = row["reward_model"]["ground_truth"], row["extra_info"]
+        assert read_constraints(text)
+        assert auto.score("x", text, {**info, "data_source": row["data_source"]}).pred
+    assert name != "ifbench" or "null" not in rows[0]["reward_model"]["ground_truth"]

@@ -115,7 +115,7 @@ def test_an_option_that_occurs_twice_or_never_has_no_letter():
     [
         ({"question": "q"}, "gold or tests is missing. Name its column"),
         ({"question": "q", "gold": "a", "answer": "a"}, "unknown part 'answer'"),
-        ({"question": "q", "gold": ["a", "b"]}, "gold: name one column, not 2"),
+        ({"question": "q", "gold": "g", "id": ["a", "b"]}, "id: name one column, not 2"),
         ({"question": "q", "gold": ""}, "gold: name a column, as in gold: problem"),
         ({"question": "q", "gold": "a | bxed"}, "no transform 'bxed'.*'boxed'"),
         ({"question": "q", "gold": "a | integer 0-9"}, "integer 0-9: write integer 0 to 999"),
