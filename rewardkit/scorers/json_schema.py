@@ -15,9 +15,10 @@ fields are equal: numbers by value, keys in any order. Fields that the gold does
 | `fraction` | the share of the gold's fields that are equal, if the JSON is valid |
 
 JSON Schema's drafts 3 to 2020-12 are read, by `$schema`; `format` is not checked. A schema cannot be scored if
-it permits everything, refers to another document, has `patternProperties`, or a pattern that is not regular or
-that repeats a part with several ways, as `(a+)+` does. The same holds for YAML and XML (`schema_type`): a response in these has no
-answer. A validation has a fixed number of steps, after which JSON counts as wrong.
+it permits everything, refers to another document, has `patternProperties` or `unevaluated...`, or a pattern
+that is not regular or repeats a part with several ways, as `(a+)+` does. The same holds for YAML and XML
+(`schema_type`): a response in these has no answer. A validation has a fixed number of steps, after which JSON
+counts as wrong.
 """
 
 import json
@@ -30,7 +31,7 @@ from math import inf, log10
 from threading import local
 from typing import Any, Literal, NamedTuple
 
-from rewardkit.errors import MissingPackageError
+from rewardkit.errors import MissingPackageError, call_catching
 from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.structures.json_text import (
     UnreadableJSONError,
@@ -49,11 +50,15 @@ else:
 #: characters of a pattern.
 MAX_STEPS, MAX_VALUES, MAX_PATTERN = 20_000, 5_000, 1_000
 
+#: Keywords inside each other; each takes four frames of Python's stack.
+MAX_NESTING = 100
+
 #: Keywords with data in them.
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 _SIMPLE = frozenset({"LITERAL", "NOT_LITERAL", "IN", "ANY", "AT"})
+_UNREAD = frozenset({"patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 _counter = local()
 
 
@@ -106,9 +111,10 @@ def score(
     if last is None:
         return Score.wrong("", Status.NO_ANSWER)
     value, pred = last
-    try:
-        is_valid = _is_valid(value, problem.validator)
-    except (TooManyStepsError, RecursionError):
+    is_valid = call_catching(_is_valid, value, problem.validator)
+    if isinstance(
+        is_valid, Exception
+    ):  # too many steps, or a number that the package cannot divide
         return Score.wrong(pred, Status.TOO_LONG)
     if not is_valid:
         return Score.wrong(pred)
@@ -148,11 +154,13 @@ def read_problem(text: str) -> Problem:
         "description",
     }:
         raise UnreadableSchemaError("its schema permits everything, or nothing")
-    _check_keywords(schema)
+    references = _check_keywords(schema)
     gold = row.get("gold") if is_whole else None
-    problem = Problem(_validator(schema), gold, gold is not None, _starts(schema.get("type")))
+    problem = Problem(
+        _validator(schema, references), gold, gold is not None, _starts(schema.get("type"))
+    )
     if problem.has_gold and not _is_valid_gold(problem):
-        raise UnreadableSchemaError("its gold is not valid for its schema")
+        raise UnreadableSchemaError("its gold is not valid for its schema, or takes too many steps")
     return problem
 
 
@@ -172,9 +180,13 @@ def _starts(kinds: Any) -> str:
     return starts
 
 
-def _check_keywords(schema: Any) -> None:
-    """Raise `UnreadableSchemaError` for keywords that cannot be scored in bounded time."""
-    pending, count = [schema], 0
+def _check_keywords(schema: Any) -> list[str]:
+    """Return the references of a schema.
+
+    Raises:
+        UnreadableSchemaError: a keyword cannot be scored in bounded time.
+    """
+    pending, count, references = [schema], 0, list[str]()
     while pending:
         value, count = pending.pop(), count + 1
         if count > MAX_VALUES:
@@ -182,14 +194,17 @@ def _check_keywords(schema: Any) -> None:
         if isinstance(value, list):
             pending += value
         for name, item in value.items() if isinstance(value, dict) else ():
-            if name in _REFERENCES and isinstance(item, str) and not item.startswith("#"):
-                raise UnreadableSchemaError(f"{name} {item[:80]!r} is in another document")
-            if name == "patternProperties" and item:
-                raise UnreadableSchemaError("patternProperties are not read; name the properties")
+            if name in _REFERENCES and isinstance(item, str):
+                references.append(item)
+                if not item.startswith("#"):
+                    raise UnreadableSchemaError(f"{name} {item[:80]!r} is in another document")
+            if name in _UNREAD:
+                raise UnreadableSchemaError(f"{name} are not read; name the properties")
             if name == "pattern" and isinstance(item, str):
                 _pattern(item)
             if name not in _DATA:
                 pending.append(item)
+    return references
 
 
 @lru_cache(maxsize=1024)
@@ -231,11 +246,12 @@ def _ways(items: Any, length: int) -> float:
     return total
 
 
-def _validator(schema: Any) -> Any:
+def _validator(schema: Any, references: list[str]) -> Any:
     """Return the validator of a schema, whose keywords count their steps and which loads nothing."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
-    from referencing import Registry
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
 
     kind = validator_for(schema, default=Draft202012Validator)
     try:
@@ -243,6 +259,11 @@ def _validator(schema: Any) -> Any:
     except (SchemaError, RecursionError) as error:
         message = str(getattr(error, "message", "it is nested too deep"))
         raise UnreadableSchemaError(f"its schema is not valid: {message[:200]}") from error
+    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = Registry().with_resource("", resource).resolver()
+    for reference in references:
+        if isinstance(call_catching(resolver.lookup, reference), Exception):
+            raise UnreadableSchemaError(f"{reference[:80]!r} in its schema leads nowhere")
     return _counting(kind)(schema, registry=Registry())
 
 
@@ -257,11 +278,19 @@ def _counting(kind: Any) -> Any:
 
 
 def _count(name: str, keyword: Any) -> Any:
-    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         sizes = [len(each) for each in (value, instance) if isinstance(each, (dict, list))]
         pairs = sizes[-1] ** 2 // 16 if name == "uniqueItems" and sizes else 0
         _take_steps(1 + sum(sizes) + pairs)
-        return keyword(validator, value, instance, schema)
+        _counter.depth += 1
+        try:
+            if (
+                _counter.depth > MAX_NESTING
+            ):  # before Python's own limit, at which the package panics
+                raise TooManyStepsError
+            yield from keyword(validator, value, instance, schema) or ()
+        finally:
+            _counter.depth -= 1
 
     return counted
 
@@ -286,20 +315,12 @@ def _take_steps(number: float) -> None:
 
 def _is_valid(value: Any, validator: Any) -> bool:
     """Return whether a value is valid; too many steps raise `TooManyStepsError`."""
-    _counter.steps = MAX_STEPS
+    _counter.steps, _counter.depth = MAX_STEPS, 0
     return next(validator.iter_errors(value), None) is None
 
 
 def _is_valid_gold(problem: Problem) -> bool:
-    """Return whether a schema permits the gold, and that its references lead somewhere."""
-    from referencing.exceptions import Unresolvable
-
-    try:
-        return _is_valid(problem.gold, problem.validator)
-    except (TooManyStepsError, RecursionError):
-        raise UnreadableSchemaError("its gold takes too many steps to validate") from None
-    except Unresolvable as error:
-        raise UnreadableSchemaError(f"a reference of its schema leads nowhere: {error}") from error
+    return call_catching(_is_valid, problem.gold, problem.validator) is True
 
 
 def respond(answer: str) -> str:

@@ -32,10 +32,18 @@ def boxed(answer):
     return rf"<think>so</think> \boxed{{{answer}}}"
 
 
+SCHEMA = '{"schema": {"required": ["a"]}, "gold": {"a": 1}}'
+
 #: Right pairs, wrong pairs, and the rows' extra_info. `math_verify` hangs on some of the odd texts
 #: until its process is ended, which takes seconds each, so that its own tests cover it.
 PAIRS = {
     "auto": ([("#### 18", "18")], [("#### 17", "18")], {"scorer": "gsm8k"}),
+    "function_call": (
+        [("f(a=1)", '{"name": "f", "arguments": {"a": 1}}')],
+        [("f(a=2)", "f(a=1)")],
+        {},
+    ),
+    "json_schema": ([('{"a": 1}', SCHEMA)], [("{}", SCHEMA)], {}),
     "geometry3k": ([(boxed("1/2"), "0.5")], [(boxed("3"), "2")], {}),
     "gsm8k": ([("so\n#### 18", "18")], [("#### 17", "18"), ("18", "18")], {}),
     "math": ([(boxed("1/2"), "0.5")], [(boxed("3"), "2"), ("", "2")], {}),

@@ -86,7 +86,9 @@ REFUSED = [
     ('{"required": ["a"], "required": []}', "repeats a key"),
     ('{"properties": {"a": {"$ref": "http://x/y"}}}', "another document"),
     ('{"schema": {"properties": {"a": {"$ref": "#/nothing"}}}, "gold": {"a": 1}}', "leads nowhere"),
-    ('{"patternProperties": {"a": {}}}', "patternProperties"),
+    ('{"properties": {"a": {"$ref": "#/nothing"}}}', "leads nowhere"),
+    ('{"$ref": 1, "type": "object"}', "not valid"),
+    ('{"patternProperties": {"a": {}}}', "patternProperties"), ('{"unevaluatedItems": false}', "unevaluatedItems"),
     (json.dumps({"schema": SCHEMA, "gold": {"name": "ann"}}), "its gold is not valid"),
     (json.dumps({"enum": [1], "not": {"anyOf": [{}] * 6_000}}), "more than 5,000 values"),
 ]  # fmt: skip
@@ -118,6 +120,13 @@ def test_a_pattern_that_is_read_matches_as_python_s(pattern):
     row = json.dumps({"properties": {"a": {"pattern": pattern}}, "required": ["a"]})
     for text in TEXTS:
         assert score(json.dumps({"a": text}), row).correct is bool(re.search(pattern, text))
+
+
+def test_a_reference_to_itself_or_a_number_that_cannot_be_divided_ends_a_validation_quietly():
+    """The package's own loops end in a panic of its Rust parts, which is not an `Exception`."""
+    loops = ({"$ref": "#"}, {"$dynamicRef": "#"}, {"allOf": [{"$ref": "#"}], "type": "object"})
+    for schema in (*loops, {"properties": {"a": {"multipleOf": 0.1}}}):
+        assert score(json.dumps({"a": 10**399}), json.dumps(schema)).status is Status.TOO_LONG
 
 
 DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
