@@ -11,7 +11,7 @@ from typing import Any
 from rewardkit.audit.attacks import OPEN_QUESTIONS
 from rewardkit.audit.model import AuditRow
 from rewardkit.audit.program_attacks import packaged_problems
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
@@ -60,6 +60,8 @@ def packaged_rows(
         return _open_rows()[:n]
     if scorer == "code":
         return packaged_problems("taco")
+    if scorer == "instructions":
+        raise UsageError("audit: attacks need golds that are answers; these are constraints.")
     names = _DATASETS.get(scorer, _ALL_KINDS).split()
     count = -(-n // len(names))
     rows: list[AuditRow] = []

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from rewardkit.audit.rows import packaged_rows
+from rewardkit.errors import UsageError
 from rewardkit.instructions import ifbench, ifeval, ifrlvr, rlvr_ifeval, text
 from rewardkit.instructions.ground_truth import (
     CHECKS,
@@ -420,3 +422,8 @@ def test_a_prepared_row_has_the_constraints_of_its_columns_and_auto_scores_it(na
         assert read_constraints(text)
         assert auto.score("x", text, {**info, "data_source": row["data_source"]}).pred
     assert name != "ifbench" or "null" not in rows[0]["reward_model"]["ground_truth"]
+
+
+def test_the_audit_of_answers_is_refused_because_constraints_are_none():
+    with pytest.raises(UsageError, match="these are constraints"):
+        packaged_rows("instructions", 1, 0)
