@@ -42,8 +42,8 @@ def test_new_packages_pass_their_tests_our_linter_and_strict_type_checks(tmp_pat
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-#: Scorers whose golds are not answers: tests, or constraints. `new` writes rows with answers.
-OTHER_GOLDS = {"auto", "code", "instructions"}
+#: Scorers whose golds are not answers: tests, calls, schemas or constraints. `new` writes rows with answers.
+OTHER_GOLDS = {"auto", "code", "function_call", "instructions", "json_schema"}
 
 
 @pytest.mark.parametrize("scorer", sorted(registry.SCORERS.keys() - OTHER_GOLDS))
@@ -129,7 +129,7 @@ COLUMNS = GOOD[GOOD.index("columns:") : GOOD.index("use:")]
         ("licence: MIT", "licence: 1.0", "licence: give text, not 1.0"),
         ("  question: question\n", "", "columns: question is missing. Name its column"),
         ("  question: question", "  qestion: question", "unknown part 'qestion'.*'question'"),
-        ("solution: answer", "solution: [answer, answer]", "solution: name one column, not 2"),
+        ("solution: answer", "solution: [answer, answer]", "solution: name one column"),
         ("without commas", "without comma", "no transform 'without comma'.*'without commas'"),
         (COLUMNS, "columns:\n", "columns: write"),
         (COLUMNS, "columns: [question, answer]\nwhere: x = 1\n", "where and shuffle_options need"),

@@ -23,10 +23,8 @@ A gold without calls cannot be scored: a response that does nothing would be rig
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from rewardkit.scorers.base import Score, ScorerSpec, Status
 from rewardkit.structures.calls import (
@@ -34,32 +32,17 @@ from rewardkit.structures.calls import (
     END,
     Call,
     UnreadableCallError,
-    call_of,
-    calls_of,
     read_calls,
 )
-from rewardkit.structures.json_text import UnreadableJSONError, are_equal, read_value, read_values
-
-#: Calls of a gold, and of a response that are compared.
-MAX_CALLS = 32
-
-#: What BFCL leaves out of texts, except a sign and a point of a number.
-_IGNORED = re.compile(r"[ ,/_*^'\"]|(?<=\w)-|-(?!\d)|(?<!\d)\.|\.(?!\d)")
-
-
-class GoldCall(NamedTuple):
-    """A call of the gold; `lists_values` says whether its arguments are lists of values that are right."""
-
-    name: str
-    arguments: dict[str, Any]
-    lists_values: bool = False
-
-
-class _Match(NamedTuple):
-    """The right parts of a call, and all parts of the call and the gold."""
-
-    right: int
-    parts: int
+from rewardkit.structures.gold_calls import (
+    MAX_CALLS,
+    GoldCall,
+    fraction,
+    is_right,
+    match,
+    pairs_all,
+    read_golds,
+)
 
 
 def score(
@@ -93,128 +76,13 @@ def score(
     if not calls:
         return Score.wrong("", Status.NO_ANSWER)
     pred = _as_json(calls)
-    rows = [[_match(call, gold) for call in calls[:MAX_CALLS]] for gold in golds]
+    rows = [[match(call, gold) for call in calls[:MAX_CALLS]] for gold in golds]
     if len(calls) == len(golds) and (
-        all(_is_right(row[index]) for index, row in enumerate(rows)) if order else _pairs_all(rows)
+        all(is_right(row[index]) for index, row in enumerate(rows)) if order else pairs_all(rows)
     ):
         return Score.right(pred)
-    value = _fraction(rows, calls, golds, order=order) if reward == "fraction" else 0.0
+    value = fraction(rows, calls, golds, order=order) if reward == "fraction" else 0.0
     return Score.wrong(pred, Status.WRONG, value)
-
-
-@lru_cache(maxsize=1024)
-def read_golds(text: str) -> tuple[GoldCall, ...]:
-    """Return the calls of a ground truth, 1 to 32.
-
-    Raises:
-        UnreadableCallError: it has no calls, too many, or another form.
-    """
-    text = text.rpartition(BEGIN)[2].partition(END)[0]
-    try:
-        values = read_values(text)
-    except UnreadableJSONError:
-        return tuple(GoldCall(*call) for call in _few(calls_of(text)))
-    if len(values) == 1 and isinstance(values[0], list):
-        values = values[0]
-    return tuple(call for value in _few(values) for call in _golds_in(value))
-
-
-def _few(calls: list[Any]) -> list[Any]:
-    if not 0 < len(calls) <= MAX_CALLS:
-        raise UnreadableCallError(f"a gold has 1 to {MAX_CALLS} calls, this one {len(calls)}")
-    return calls
-
-
-def _golds_in(value: Any) -> list[GoldCall]:
-    """Return the calls in an item of a gold, which verl's columns may have as JSON text."""
-    if isinstance(value, str):
-        try:
-            value = read_value(value)
-        except UnreadableJSONError:
-            return [GoldCall(*call) for call in calls_of(value)]
-    if isinstance(value, dict) and len(value) == 1:
-        [(name, arguments)] = value.items()
-        if isinstance(arguments, dict) and all(isinstance(v, list) for v in arguments.values()):
-            return [GoldCall(name, arguments, lists_values=True)]
-    return [GoldCall(*call_of(value))]
-
-
-def _match(call: Call, gold: GoldCall) -> _Match:
-    if call.name != gold.name:
-        return _Match(0, 1)
-    right, parts = 1, 1 + len(call.arguments.keys() | gold.arguments.keys())
-    for name, value in gold.arguments.items():
-        if name not in call.arguments:
-            parts -= gold.lists_values and "" in value
-        elif gold.lists_values:
-            right += _is_allowed(call.arguments[name], value)
-        else:
-            right += are_equal(call.arguments[name], value)
-    return _Match(right, parts)
-
-
-def _is_allowed(value: Any, allowed: list[Any]) -> bool:
-    return any(_fits(value, each) for each in allowed)
-
-
-def _fits(value: Any, gold: Any) -> bool:
-    """Return whether a value fits one of BFCL's: in an object each field lists its own values."""
-    if isinstance(gold, str):
-        is_short = isinstance(value, str) and len(value) <= 2 * len(gold) + 100
-        return is_short and _plain(value) == _plain(gold)
-    if isinstance(gold, list) and isinstance(value, list):
-        return len(value) == len(gold) and all(map(_fits, value, gold))
-    if isinstance(gold, dict) and all(isinstance(item, list) for item in gold.values()):
-        return isinstance(value, dict) and (
-            value.keys() <= gold.keys()
-            and all(
-                _is_allowed(value[name], items) if name in value else "" in items
-                for name, items in gold.items()
-            )
-        )
-    return are_equal(value, gold)
-
-
-def _plain(text: str) -> str:
-    return _IGNORED.sub("", text).lower()
-
-
-def _is_right(match: _Match) -> bool:
-    return 0 < match.right == match.parts
-
-
-def _pairs_all(rows: list[list[_Match]]) -> bool:
-    """Return whether every gold has a right call of its own (Kuhn's algorithm)."""
-    gold_of: dict[int, int] = {}
-
-    def has_pair(gold: int, tried: set[int]) -> bool:
-        for call, match in enumerate(rows[gold]):
-            if call not in tried and _is_right(match):
-                tried.add(call)
-                if call not in gold_of or has_pair(gold_of[call], tried):
-                    gold_of[call] = gold
-                    return True
-        return False
-
-    return all(has_pair(gold, set()) for gold in range(len(rows)))
-
-
-def _fraction(
-    rows: list[list[_Match]], calls: list[Call], golds: tuple[GoldCall, ...], *, order: bool
-) -> float:
-    """Return the share of right parts; each gold takes the best call that is left."""
-    free, right, parts = set(range(len(calls))), 0, 0
-    for index, (row, gold) in enumerate(zip(rows, golds, strict=True)):
-        places = [place for place in ([index] if order else sorted(free)) if place < len(row)]
-        best = max(places, key=lambda place: row[place].right / row[place].parts, default=None)
-        if best is None or not row[best].right:
-            parts += 1 + sum(
-                not (gold.lists_values and "" in item) for item in gold.arguments.values()
-            )
-        else:
-            free.discard(best)
-            right, parts = right + row[best].right, parts + row[best].parts
-    return right / (parts + sum(1 + len(calls[place].arguments) for place in free))
 
 
 def _as_json(calls: list[Call]) -> str:
