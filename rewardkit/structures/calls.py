@@ -35,7 +35,9 @@ _TOKEN = re.compile(
 )
 _BRACKETS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
 _SPECIAL = re.compile(r"<\|\w+\|>")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-f]{5})|(.))")
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U00((?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|(.))"
+)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 

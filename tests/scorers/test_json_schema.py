@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from rewardkit.checks.row_checks import check_row
 from rewardkit.errors import MissingPackageError
-from rewardkit.scorers import json_schema
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.json_schema import compute_score, explain_gold, respond, score
 from rewardkit.scorers.load import load_scorer
+from rewardkit.structures import schema
 from rewardkit.structures.json_text import are_equal, last_value
 from tests.tables import every
 
@@ -207,6 +207,6 @@ def test_check_verl_and_a_missing_package(monkeypatch):
     assert findings('{"type": "object"}')[0][0] == "wrong_is_right"
     assert "only JSON is read" in findings('{"schema_type": "yaml", "schema_str": "{}"}')[0][1]
     assert compute_score("x", respond(GOLD), GOLD, {})["acc"] == 1.0
-    monkeypatch.setattr(json_schema, "find_spec", lambda _: None)
+    monkeypatch.setattr(schema, "find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match=r"rewardkit\[json-schema\]"):
         load_scorer("json_schema")
