@@ -13,7 +13,6 @@ from rewardkit.errors import MissingPackageError
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.json_schema import compute_score, explain_gold, respond, score
 from rewardkit.scorers.load import load_scorer
-from rewardkit.structures import schema
 from rewardkit.structures.json_text import are_equal, last_value
 from tests.tables import every
 
@@ -207,6 +206,6 @@ def test_check_verl_and_a_missing_package(monkeypatch):
     assert findings('{"type": "object"}')[0][0] == "wrong_is_right"
     assert "only JSON is read" in findings('{"schema_type": "yaml", "schema_str": "{}"}')[0][1]
     assert compute_score("x", respond(GOLD), GOLD, {})["acc"] == 1.0
-    monkeypatch.setattr(schema, "find_spec", lambda _: None)
+    monkeypatch.setattr("rewardkit.structures.schema.find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match=r"rewardkit\[json-schema\]"):
         load_scorer("json_schema")
