@@ -186,6 +186,40 @@ def verl_result(
     return to_verl(verl_score(scorer, data_source, solution_str, ground_truth, extra_info, kwargs))
 
 
+def verl_result_with_metrics(
+    scorer: Scorer,
+    judge: Callable[..., tuple[Score, Mapping[str, float]]],
+    sample: tuple[Any, Any, Any, Any],
+    kwargs: Mapping[str, Any],
+) -> dict[str, float | str]:
+    """`verl_result` of a scorer that has numbers of its own, which stand beside those of every scorer.
+
+    `judge` takes what the scorer takes, and returns the score and the numbers; `ScorerSpec.blank_metrics`
+    has them where it fails. `sample` has verl's four arguments.
+    """
+    data_source, solution_str, ground_truth, extra_info = sample
+    started, others = perf_counter(), dict(kwargs)
+    folder = others.pop(RECORD, None)
+    info = extra_info if isinstance(extra_info, Mapping) else None
+    outcome = call_catching(
+        lambda: judge(
+            as_text(solution_str),
+            unwrap_gold(ground_truth),
+            info,
+            **options_for(scorer, others),
+        )
+    )
+    if isinstance(outcome, Exception):
+        blank = spec_of(scorer).blank_metrics
+        outcome = failed_verl_score(data_source, outcome), blank({}) if blank else {}
+    result, metrics = outcome
+    if result.status is Status.BAD_GROUND_TRUTH:
+        log_bad_gold(scorer, data_source, ground_truth)
+    fields = {**to_verl(result), **metrics}
+    record_result(folder, fields, sample, perf_counter() - started)
+    return fields
+
+
 def verl_score(
     scorer: Scorer,
     data_source: Any,

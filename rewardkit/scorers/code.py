@@ -28,28 +28,20 @@ gets these numbers for every sample, beside those of every scorer: `tests_passed
 
 import re
 from collections.abc import Iterator, Mapping
-from time import perf_counter
 from typing import Annotated, Any, Literal
 
-from rewardkit.errors import UsageError, call_catching
+from rewardkit.errors import UsageError
 from rewardkit.programs.extract import program_of
 from rewardkit.programs.grade import Grade, Grading, grade_locally
 from rewardkit.programs.problem import Problem, ProblemError, read_problem
 from rewardkit.scorers.base import (
-    RECORD,
     Score,
     Scorer,
     ScorerSpec,
     Status,
-    as_text,
-    failed_verl_score,
-    log_bad_gold,
     log_once,
-    options_for,
-    record_result,
-    to_verl,
+    verl_result_with_metrics,
 )
-from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.options import Range, bound_options
 
 
@@ -205,30 +197,22 @@ def compute_score(
     data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs. Never raises."""
-    start, folder = perf_counter(), kwargs.pop(RECORD, None)
-    outcome = call_catching(_graded, solution_str, ground_truth, kwargs)
-    if isinstance(outcome, Exception):
-        result, metrics = failed_verl_score(data_source, outcome), blank_metrics({})
-    else:
-        result, grading = outcome
-        level = grading.level.count("+") + (grading.level not in ("", "unsafe"))
-        if grading.level:
-            log_once(("code", grading.level), f"scorer 'code': programs run with {grading.level}.")
-        metrics = {
-            "tests_passed": float(grading.passed),
-            "tests_run": float(grading.run),
-            "sandbox_level": float(level),
-        }
-    if result.status is Status.BAD_GROUND_TRUTH:
-        log_bad_gold(score, data_source, ground_truth)
-    fields = {**to_verl(result), **metrics}
     sample = (data_source, solution_str, ground_truth, extra_info)
-    record_result(folder, fields, sample, perf_counter() - start)
-    return fields
+    return verl_result_with_metrics(score, _judge, sample, kwargs)
 
 
-def _graded(solution_str: Any, ground_truth: Any, kwargs: Mapping[str, Any]) -> tuple[Score, Grade]:
-    return grade(as_text(solution_str), unwrap_gold(ground_truth), **options_for(score, kwargs))
+def _judge(
+    response: str, ground_truth: str, _info: object, **options: Any
+) -> tuple[Score, Mapping[str, float]]:
+    result, verdict = grade(response, ground_truth, **options)
+    if verdict.level:
+        log_once(("code", verdict.level), f"scorer 'code': programs run with {verdict.level}.")
+    level = verdict.level.count("+") + (verdict.level not in ("", "unsafe"))
+    return result, {
+        "tests_passed": float(verdict.passed),
+        "tests_run": float(verdict.run),
+        "sandbox_level": float(level),
+    }
 
 
 SPEC = ScorerSpec(

@@ -41,10 +41,8 @@ response does not follow: `violations_keywords`, `_length`, `_format`, `_positio
 """
 
 from collections.abc import Iterator, Mapping
-from time import perf_counter
 from typing import Any, Literal
 
-from rewardkit.errors import call_catching
 from rewardkit.instructions.ground_truth import (
     GROUPS,
     Constraint,
@@ -52,18 +50,12 @@ from rewardkit.instructions.ground_truth import (
     read_constraints,
 )
 from rewardkit.scorers.base import (
-    RECORD,
     Score,
     ScorerSpec,
     Status,
     as_text,
-    failed_verl_score,
-    log_bad_gold,
-    options_for,
-    record_result,
-    to_verl,
+    verl_result_with_metrics,
 )
-from rewardkit.scorers.gold import unwrap_gold
 
 #: Maximum number of characters of a response that is read.
 MAX_CHARACTERS = 200_000
@@ -164,25 +156,8 @@ def compute_score(
     data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> dict[str, float | str]:
     """Score a sample for verl and return the dictionary that verl logs. Never raises."""
-    start, folder = perf_counter(), kwargs.pop(RECORD, None)
-    outcome = call_catching(_judge_sample, solution_str, ground_truth, extra_info, kwargs)
-    if isinstance(outcome, Exception):
-        outcome = failed_verl_score(data_source, outcome), blank_metrics({})
-    result, metrics = outcome
-    if result.status is Status.BAD_GROUND_TRUTH:
-        log_bad_gold(score, data_source, ground_truth)
-    fields = {**to_verl(result), **metrics}
     sample = (data_source, solution_str, ground_truth, extra_info)
-    record_result(folder, fields, sample, perf_counter() - start)
-    return fields
-
-
-def _judge_sample(
-    solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
-) -> tuple[Score, dict[str, float]]:
-    info = extra_info if isinstance(extra_info, Mapping) else None
-    options = options_for(score, kwargs)
-    return _judge(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
+    return verl_result_with_metrics(score, _judge, sample, kwargs)
 
 
 SPEC = ScorerSpec(
