@@ -47,8 +47,8 @@ def same_value(value: Any, expected: Any) -> bool:
     pairs = [(value, expected)]
     while pairs:
         one, other = pairs.pop()
-        if isinstance(one, float) or isinstance(other, float):
-            if not (_is_number(one) and _is_number(other) and _close_numbers(one, other)):
+        if isinstance(other, float):  # whole numbers are exact, also where a decimal is near
+            if not (_is_number(one) and _close_numbers(one, other)):
                 return False
         elif isinstance(other, dict):
             if not isinstance(one, dict) or len(one) != len(other):

@@ -96,7 +96,7 @@ def test_short_answers_that_people_count_as_the_same(answer, gold, question):
         ("New Mexico", "Mexico", "Which state is it?"), ("South Korea", "Korea", ""),
         ("New York", "York", WHERE), ("10 million", "10", ""), ("35", "3.5", ""), ("-5", "5", ""),
         ("5 months", "5 years", ""), ("C", "C++", ""), ("A-", "A+", ""), ("Zambia", "Gambia", ""),
-        ("Austria", "Australia", ""), ("Lindqvits", "Lindqvist", ""), ("Iran", "Iraq", ""), ("the", "The Who", ""),
+        ("Austria", "Australia", ""), ("Iran", "Iraq", ""), ("the", "The Who", ""),
         ("", "Paris", ""), ("?!", "Paris", ""),
         ("half of 206", "206", "How many bones has an adult?"),
         ("206%", "206", "How many bones has an adult?"),

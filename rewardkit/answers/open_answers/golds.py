@@ -7,16 +7,14 @@ from typing import NamedTuple
 from rewardkit.answers.open_answers.words import (
     FUNCTION_WORDS,
     NAME_PARTICLES,
-    Sentence,
     Word,
     month,
-    spellings_of,
     stem,
     words,
 )
 from rewardkit.answers.parsing.vocabulary import split_words
 
-# --- dates: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `May 1990`, `1990`
+# --- dates: `5 September 2016`, `Sept. 5, 2016`, `2016-09-05`, `15/04/1912`, `May 1990`, `1990`
 
 #: Most words of a date, as in `5th of September of 2016`.
 MAX_DATE_WORDS = 5
@@ -66,11 +64,15 @@ def _is_day(word: Word) -> bool:
 def _first_date(*parts: Word) -> tuple[Date | None, int]:
     """Return the date at the start of words and the number of its words; None if there is none."""
     first, second, third, *_ = parts
+    is_in_figures = {second.gap, third.gap} <= {"-", "/", "."}
     if is_year(first):
-        is_in_figures = {second.gap, third.gap} <= {"-", "/"} and _is_day(second) and _is_day(third)
-        if is_in_figures:
+        if is_in_figures and _is_day(second) and _is_day(third):
             return Date(int(first.form), int(second.form), int(third.form)), 3
         return Date(int(first.form), 0, 0), 1
+    if is_in_figures and _is_day(first) and _is_day(second) and is_year(third):
+        number, day = sorted((int(first.form), int(second.form)))
+        is_clear = number <= 12 < day  # unlike `3/4/1912`, of which only the year counts
+        return Date(int(third.form), *((number, day) if is_clear else (0, 0))), 3
     end = day = 0
     if _is_day(first):
         day, end = int(first.form), 1 + (second.form == "of")
@@ -83,7 +85,7 @@ def _first_date(*parts: Word) -> tuple[Date | None, int]:
         day, end = int(parts[end].form), end + 1
     year_at = end + (parts[end].form in ("of", "in"))
     year = parts[year_at]
-    if is_year(year):
+    if is_year(year) or (day and len(_whole_number(year)) == 3):
         return Date(int(year.form), number, day), year_at + 1
     is_month = day or name.form not in ("may", "march", "mar", "jan") or name.is_name
     return (Date(0, number, day), end) if is_month else (None, 1)
@@ -94,14 +96,14 @@ def _first_date(*parts: Word) -> tuple[Date | None, int]:
 #: Most characters of a gold that are read.
 MAX_GOLD_CHARS = 400
 #: Most other wordings of a gold.
-MAX_WORDINGS = 6
+MAX_WORDINGS = 8
 
 _BRACKETS = re.compile(r"\([^()]{0,200}\)|\[[^\[\]]{0,200}\]")
 _ACRONYM = re.compile(r"\(([A-Z]{3,8})\)")
 #: A name after a description: `Norwegian botanist Carl Lind`.
 _DESCRIBED_NAME = re.compile(
     r"^(?:.*\s)?(?!(?:of|and|in|for|to|by|the|with|from|at|on|or|as|[a-z]{1,12}ern)\b)[a-z]{2,20}"
-    r" ([A-Z][a-z][\w.'-]{1,30}(?: [A-Z][\w.'-]{0,30}){0,3})$"
+    r" ([A-Z][a-z][\w.'-]{1,30}(?: [A-Z][\w.'-]{0,30}){1,3})$"
 )
 _TURNS = frozenset({"of", "in", "at", "from", "for", "who", "which"})
 _OR = re.compile(r"\sor\s|/|;\s")
@@ -120,20 +122,29 @@ class Gold(NamedTuple):
     date: Date | None  # if it is nothing else
     is_list: bool  # it has several parts, all of which are needed
     is_name: bool  # it is written as the name of a person
-    spellings: tuple[str, ...]  # as one word, and as its initials
+    is_head: bool = False  # the part before a comma, which counts only as a short answer
     is_coarse: bool = False  # another gold is a fuller date, which an answer may not contradict
 
 
 @lru_cache(maxsize=8192)
 def read_gold(text: str) -> tuple[Gold, ...]:
-    """Return the wordings of a gold: the text, without brackets, each part of `X or Y`."""
+    """Return the wordings of a gold: the text, without brackets, each part of `X or Y`, the head."""
     text = " ".join(text[:MAX_GOLD_CHARS].split())
     outside = " ".join(_BRACKETS.sub(" ", text).split())
-    wordings = [text, outside, *_OR.split(outside)]
+    wordings = [text, outside, text.replace("(", " ").replace(")", " "), *_OR.split(outside)]
     wordings += _ACRONYM.findall(text) + _DESCRIBED_NAME.findall(outside)
     wordings += [name for name in [_CLAUSE.sub("", outside)] if _gold(name).is_name]
+    before, comma, after = outside.partition(",")
     golds = [_gold(wording.strip()) for wording in [*dict.fromkeys(wordings)][:MAX_WORDINGS]]
+    if comma and "," not in after and (head := _gold(before)).is_name:
+        golds.append(head._replace(is_head=True))
     return tuple(gold for gold in golds if gold.words)
+
+
+@lru_cache(maxsize=8192)
+def forms_of(text: str) -> tuple[str, ...]:
+    """Return the words of a gold in the form in which they are compared."""
+    return tuple(word.form for word in words(text[:MAX_GOLD_CHARS]))
 
 
 def _gold(text: str) -> Gold:
@@ -151,7 +162,6 @@ def _gold(text: str) -> Gold:
         is_name=not commas
         and text[:4].lower() != "the "
         and all(word.is_name or word.form in NAME_PARTICLES for word in every),
-        spellings=spellings_of(content) if content else (),
     )
 
 
@@ -178,7 +188,7 @@ MAX_QUESTION_CHARS = 2000
 class QuestionFacts(NamedTuple):
     """What a question tells."""
 
-    sentence: Sentence
+    words: tuple[Word, ...]
     every: frozenset[str]  # the forms of all words
     forms: frozenset[str]  # without function words: an answer that repeats them says nothing
     stems: frozenset[str]  # of these
@@ -197,7 +207,7 @@ def read_question(text: str) -> QuestionFacts:
     parts = words(text[:MAX_QUESTION_CHARS])
     every = frozenset(word.form for word in parts)
     return QuestionFacts(
-        sentence=Sentence(text, parts),
+        words=parts,
         every=every,
         forms=every - FUNCTION_WORDS,
         stems=frozenset(map(stem, every - FUNCTION_WORDS)),

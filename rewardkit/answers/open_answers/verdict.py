@@ -5,37 +5,42 @@ gold, or if the gold is one of several guesses: `Paris, London or Rome`, `London
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
+from heapq import nlargest
 from itertools import accumulate, pairwise
 
 from rewardkit.answers.open_answers.golds import (
     MAX_GOLD_CHARS,
     Gold,
     QuestionFacts,
+    forms_of,
     read_gold,
     read_question,
 )
-from rewardkit.answers.open_answers.matching import match
+from rewardkit.answers.open_answers.matching import Span, Words, match, split_phrases
 from rewardkit.answers.open_answers.rivals import follows_answer, has_rival, is_guess, says_another
 from rewardkit.answers.open_answers.words import (
     FUNCTION_WORDS,
+    HEDGES,
     Sentence,
-    Span,
-    Words,
+    fold,
     sentences,
+    stem,
     words,
 )
 from rewardkit.answers.parsing.vocabulary import split_words
 
 #: Most words of an answer: 999 of 1,000 sentences that people called right have fewer.
 MAX_ANSWER_WORDS, MAX_ANSWER_CHARS = 160, 1500
-#: Most alternative golds; characters of those that are read, 99 of 100 lists of aliases have fewer; and
-#: wordings that are looked for. Of longer lists, those that share most words with the answer are taken;
-#: the other golds are only compared as texts.
-MAX_GOLDS, MAX_READ_CHARS, MAX_WORDINGS = 400, 1000, 20
+#: Most alternative golds that are compared, and most words of all their wordings: lists of aliases
+#: have some hundred, with 2,000 words. Each is compared with each of an answer.
+MAX_GOLDS, MAX_GOLD_WORDS = 400, 4000
+#: Most golds that are looked for in an answer.
+MAX_NEAREST = 16
 #: Most places of golds in an answer that are weighed.
-MAX_SPANS = 4
+MAX_SPANS = 12
 
 #: Words before an answer: `The answer is Paris`.
 _LEAD = re.compile(
@@ -68,47 +73,35 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome
     golds = golds[:MAX_GOLDS]
     if lead := _LEAD.match(answer):
         answer = answer[lead.end() :]
-    statement = answer.strip(" .*_\n")
-    if statement and statement in golds:
+    if _is_equal(answer, golds):
         return Outcome.RIGHT
-    if len(answer) > MAX_ANSWER_CHARS:
-        return Outcome.TOO_LONG
-    golds = _nearest(golds, answer)
-    if (forms := _forms(statement)) and any(forms == _forms(gold) for gold in golds):
-        return Outcome.RIGHT
-    parts = sentences(answer)
-    if not parts:
+    parts = sentences(answer[: MAX_ANSWER_CHARS + 1])
+    if not parts and len(answer) <= MAX_ANSWER_CHARS:
         return Outcome.EMPTY
-    every = Sentence(answer, tuple(word for part in parts for word in part.words))
-    if len(every.words) > MAX_ANSWER_WORDS:
+    everything = tuple(word for part in parts for word in part.words)
+    if len(answer) > MAX_ANSWER_CHARS or len(everything) > MAX_ANSWER_WORDS:
         return Outcome.TOO_LONG
     question = read_question(question_text)
-    if _is_copy(every.words, question):
+    wordings = _wordings(_nearest(golds, answer))
+    if _is_copy(everything, wordings, question):
         return Outcome.WRONG
-    wordings = sorted(_wordings(golds), key=lambda gold: -_share(gold.stems, every.stems))
-    wordings = wordings[:MAX_WORDINGS]
-    is_plain = all(word.form not in ("not", "never", "or") for word in every.words)
-    if is_plain and any(gold.is_list and match(gold, every, question) for gold in wordings):
-        return Outcome.RIGHT  # all parts of a list, also in several sentences
+    is_plain = len(parts) > 1 and all(w.form not in ("not", "never", "or") for w in everything)
+    lists = [gold for gold in wordings if gold.is_list] if is_plain else []
+    if any(match(gold, everything, question) for gold in lists):
+        return Outcome.RIGHT  # all parts of a list, in several sentences
     return _judge_sentences(parts, wordings, question)
 
 
-def _forms(text: str) -> list[str]:
-    return [word.form for word in words(text[:MAX_GOLD_CHARS])]
-
-
-def _share(mine: frozenset[str], theirs: frozenset[str]) -> float:
-    return len(mine & theirs) / max(1, len(mine))
-
-
 def _nearest(golds: Sequence[str], answer: str) -> Sequence[str]:
-    """Return the golds that are read; no more are left out than the limit asks for."""
-    golds = [gold[:MAX_GOLD_CHARS] for gold in golds]
-    if sum(map(len, golds)) > MAX_READ_CHARS:
-        theirs = frozenset(_WORD.findall(answer.lower()))
-        golds.sort(key=lambda gold: -_share(frozenset(_WORD.findall(gold.lower())), theirs))
-    ends = accumulate(map(len, golds))
-    return [gold for gold, end in zip(golds, ends, strict=True) if end <= MAX_READ_CHARS]
+    """Return the golds that share most words with an answer; the others can only be equal to it."""
+    if len(golds) <= MAX_NEAREST:
+        return golds
+    own = set(_WORD.findall(answer.lower()))
+    return nlargest(
+        MAX_NEAREST,
+        golds,
+        key=lambda gold: len(own.intersection(_WORD.findall(gold[:MAX_GOLD_CHARS].lower()))),
+    )
 
 
 def _judge_sentences(
@@ -118,7 +111,7 @@ def _judge_sentences(
     spans: set[tuple[int, Span]] = set()
     for index, sentence in enumerate(parts):
         for gold in wordings:
-            span = match(gold, sentence, question)
+            span = match(gold, sentence.words, question)
             if span and (index, span) not in spans and len(spans) < MAX_SPANS:
                 spans.add((index, span))
                 outcome = _weigh(span, parts, index, wordings, question)
@@ -127,21 +120,36 @@ def _judge_sentences(
     return outcome
 
 
-def _is_copy(answer: Words, question: QuestionFacts) -> bool:
-    """Whether an answer repeats the words of the question, but not one or two of them once more."""
+def _is_copy(answer: Words, golds: Sequence[Gold], question: QuestionFacts) -> bool:
+    """Whether an answer only repeats words of the question, and not those of a gold once more."""
     content = [word for word in answer if word.form not in FUNCTION_WORDS]
-    more = len(content) - len(question.forms)
-    return len(content) >= 3 and (more == 0 or more > 2) and all(map(question.has, content))
+    if len(content) < max(3, len(question.forms) - 1) or not all(map(question.has, content)):
+        return False
+    more = Counter(stem(word.form) for word in content)
+    more.subtract(stem(word.form) for word in question.words)
+    repeated = {form for form, count in more.items() if count > 0}
+    return not any(repeated and repeated <= {stem(w.form) for w in gold.words} for gold in golds)
+
+
+def _is_equal(answer: str, golds: Sequence[str]) -> bool:
+    statement = answer.strip(" .*_\n")
+    if len(statement) > MAX_GOLD_CHARS:
+        return statement in golds
+    if forms := tuple(word.form for word in words(statement)):
+        return any(forms == forms_of(gold) for gold in golds)
+    return bool(statement) and fold(statement) in (fold(gold).strip(" .*_\n") for gold in golds)
 
 
 def _wordings(golds: Sequence[str]) -> list[Gold]:
     wordings = [gold for text in golds for gold in read_gold(text)]
     dates = [gold.date for gold in wordings if gold.date and gold.date.month]
     fuller = {(d.year, 0) for d in dates} | {(d.year, d.month) for d in dates if d.day}
-    return [
+    wordings = [
         gold._replace(is_coarse=bool(gold.date and not gold.date.day and gold.date[:2] in fuller))
         for gold in wordings
     ]
+    ends = accumulate(len(gold.words) for gold in wordings)
+    return [gold for gold, end in zip(wordings, ends, strict=True) if end <= MAX_GOLD_WORDS]
 
 
 def _weigh(
@@ -156,8 +164,10 @@ def _weigh(
         return Outcome.DENIED
     if any(_takes_back(part, is_next=part is later[0]) for part in later):
         return Outcome.DENIED
+    hedges = sum(_is_hedged(part, question) for part in parts)
     if (
-        has_rival(parts, index, span, golds, question)
+        (hedges > 1 and _is_hedged(sentence, question))
+        or has_rival(parts, index, span, golds, question)
         or is_guess(sentence.words, span, golds, question)
         or any(says_another(part, sentence, span) for part in parts)
     ):
@@ -168,23 +178,24 @@ def _weigh(
 # --- what a sentence states
 
 
-#: Words before and after an answer that are searched for a denial.
-REACH, MAX_DENIAL_AFTER = 7, 4
+#: Words before an answer that are searched for a denial.
+REACH = 7
 
 _DENIALS = split_words(
     "not never neither nor cannot isnt wasnt arent werent aint dont doesnt didnt cant couldnt wouldnt"
     " hasnt havent hadnt wont false wrong incorrect wrongly incorrectly mistakenly falsely hardly"
-    " scarcely doubt doubts myth misconception refuse nobody unlikely hoax untrue mistaken 不是 并非 不为 没有 是错 不对 错误"
+    " scarcely doubt doubts myth misconception refuse nobody unlikely hoax 不是 并非 不为 没有"
 )
 #: Words that deny only what directly follows them.
 _CLOSE_DENIALS = split_words("no non without")
+_WRONG = split_words("wrong incorrect false untrue mistaken 是错 不对 错误")
 _CONTRASTS = split_words("but however actually although though yet others")
 #: Words that open a sentence which takes back the one before.
 _RETRACTIONS = split_words("no wait actually correction oops sorry hmm alternatively")
 #: Words and pairs of words in a sentence that takes back an earlier one.
-_TAKEN_BACK = frozenset(
+_TAKEN_BACK = split_phrases(
     "kidding;joking;scratch;reflection;false;incorrect;retract;was mistaken;am mistaken"
-    ";final answer;correct answer;right answer;all wrong".split(";")
+    ";final answer;correct answer;right answer;all wrong"
 )
 
 
@@ -195,8 +206,10 @@ def _is_stated(sentence: Sentence, span: Span, question: QuestionFacts) -> bool:
         return False
     if _is_denied_before(sentence.words, span.start, question):
         return False
-    rest = after[:MAX_DENIAL_AFTER]
-    is_denied = any(word.form in _DENIALS - question.every for word in rest)
+    if any(word.form in _WRONG - question.every for word in after):
+        return False
+    rest = after[:3]
+    is_denied = any(word.form in _DENIALS for word in rest) and "not" not in question.every
     if is_denied and rest[0].form != "not" and not rest[0].gap.strip("\"')"):
         return False
     turn = next((at for at, word in enumerate(after) if word.form in _CONTRASTS), None)
@@ -232,3 +245,10 @@ def _takes_back(sentence: Sentence, is_next: bool) -> bool:
     forms = [word.form for word in sentence.words]
     phrases = {*forms, *(f"{a} {b}" for a, b in pairwise(forms))}
     return (is_next and forms[0] in _RETRACTIONS) or not phrases.isdisjoint(_TAKEN_BACK)
+
+
+def _is_hedged(sentence: Sentence, question: QuestionFacts) -> bool:
+    return any(
+        word.form in HEDGES - question.every or (word.form == "may" and not word.is_name)
+        for word in sentence.words
+    )

@@ -6,11 +6,10 @@ become numbers; units, months and common abbreviations become one form.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from decimal import Decimal
-from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import NamedTuple
 
 from rewardkit.answers.parsing.vocabulary import pairs, split_words
 
@@ -31,33 +30,34 @@ def _count(text: str, start: int = 0, step: int = 1) -> dict[str, int]:
     return {word: step * value for value, word in enumerate(text.split(), start)}
 
 
-_MONTH_NAMES = (
-    "january february march april may june july august september october november december"
-)
-MONTHS = _count(_MONTH_NAMES, 1) | {"sept": 9}
-MONTHS |= {name[:3]: number for name, number in MONTHS.items()}
+MONTHS = {
+    name: month
+    for names, month in _count(
+        "january,jan february,feb march,mar april,apr may june,jun july,jul august,aug"
+        " september,sep,sept october,oct november,nov december,dec",
+        1,
+    ).items()
+    for name in names.split(",")
+}
 
 #: Numbers in words.
-NUMBERS = (
-    _count(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-        " sixteen seventeen eighteen nineteen"
-    )
-    | _count("twenty thirty forty fifty sixty seventy eighty ninety", 2, 10)
-    | _count(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
-        " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth", 1
-    )
-    | _count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth", 3, 10)
+NUMBERS = _count(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth"
+    " fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth", 1
+) | _count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth", 3, 10) | _count(
+    "twenty thirty forty fifty sixty seventy eighty ninety", 2, 10
+) | _count(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
 )  # fmt: skip
 MULTIPLIERS = {
     "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
 }  # fmt: skip
 
 
-def _forms(table: str, separator: str | None = None) -> dict[str, str]:
+def _forms(table: str) -> dict[str, str]:
     """Return the first word of each group of a table, by every word of the group."""
-    groups = [group.split(separator) for group in table.split(";")]
+    groups = [group.split() for group in table.split(";")]
     return {word: group[0] for group in groups for word in group}
 
 
@@ -85,11 +85,20 @@ ABBREVIATIONS = _forms(
 )
 
 #: Names of states and bodies, in words, and the form that they are compared in.
-PLACE_NAMES = _forms(
-    "usa|us|united states|united states of america;uk|united kingdom|great britain|britain"
-    ";ussr|soviet union;uae|united arab emirates;eu|european union;un|united nations"
-    ";la|los angeles;dc|washington dc|district of columbia", "|"
-)  # fmt: skip
+PLACE_NAMES = {
+    words: name
+    for name, forms in (
+        ("usa", "us|usa|united states|united states of america"),
+        ("uk", "uk|united kingdom|great britain|britain"),
+        ("ussr", "ussr|soviet union"),
+        ("uae", "uae|united arab emirates"),
+        ("eu", "eu|european union"),
+        ("un", "un|united nations"),
+        ("la", "los angeles"),
+        ("dc", "dc|washington dc|district of columbia"),
+    )
+    for words in forms.split("|")
+}
 
 #: Titles before a name, prefixes of ships, and parts after a name.
 TITLES = split_words(
@@ -101,6 +110,8 @@ TITLES = split_words(
     " secretary congressman congresswoman representative ambassador coach comedian"
     " junior senior phd md esq"
 )
+
+
 #: Nouns before `of` that only say what kind of thing follows: `the city of London`, `a total of 12`.
 KINDS = split_words(
     "city town village state republic kingdom island isle county province region district territory"
@@ -118,6 +129,11 @@ GENERIC_NOUNS = KINDS | split_words(
     " army navy day year season word term period raid award records"
 )
 
+#: Words with which a sentence only guesses.
+HEDGES = split_words(
+    "might maybe possibly perhaps likely probably possible guess option candidate alternatively could"
+    " 可能 也许"
+)
 #: Words in lower case inside the name of a person.
 NAME_PARTICLES = split_words("of de del della di da dos du la le van von der den bin ibn al el y")
 
@@ -138,25 +154,10 @@ class Word(NamedTuple):
     text: str  # as it is written, without accents and `'s`
 
 
-Words: TypeAlias = tuple[Word, ...]
-
-
-class Span(NamedTuple):
-    """Words of a sentence: the indices of the first one and after the last one."""
-
-    start: int
-    end: int
-
-
-def is_name(parts: Words) -> bool:
-    """Whether words are written as a name: `The Who`, but not `I`."""
-    return all(word.is_name and word.text != "I" for word in parts)
-
-
 #: Chinese words that state, deny or join: the others of a row of characters are not told apart.
 _CHINESE_WORD = "不是|并非|不为|没有|或者|还是|可能|也许|是错|不对|错误|[是或和]"
 _TOKEN = re.compile(
-    r"\b[A-Za-z]-?\d+\b"  # one word, as `A5` and `F-16`: neither `a` nor `5`
+    r"\d{1,2}(?=\.\d{1,2}\.\d{4}\b)|(?<=\d\.)\d{1,2}(?=\.\d{4}\b)"  # 4.7.1776
     r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
     rf"|{_CHINESE_WORD}|(?:(?!{_CHINESE_WORD})[⺀-⿿\u3040-鿿가-힯])+"
     r"|[^\W\d_⺀-鿿가-힯]+(?:'[^\W\d_]+)*(?:[+#]{1,2}(?!\w)|(?<=\b[A-Z])-(?![\w-]))?|[%$€£°&]"
@@ -165,6 +166,10 @@ _CHINESE_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]?")
 _DOTTED_LETTERS = re.compile(r"\b[A-Za-z]\.(?: ?[A-Za-z]\b\.?)+")
 #: Where a blank is missing: `inNew York`, `astronomerAnders`.
 _GLUED = re.compile(r"\b(The|[a-z]{2,20})(?=[A-Z][a-z])")
+_RAISED_DIGITS = re.compile("[\u00b9\u00b2\u00b3\u2070-\u209f]+")
+#: `$94m`, `£3bn`
+_MONEY = re.compile(r"([$£€] ?\d[\d.,]{0,20}) ?(m|mn|bn|b|k)\b", re.IGNORECASE)
+_SCALES = {"m": "million", "mn": "million", "bn": "billion", "b": "billion", "k": "thousand"}
 _ROMANS = {
     tens + ones: 10 * ten + one
     for ten, tens in enumerate(["", *"X XX XXX XL L LX LXX LXXX".split()])
@@ -186,18 +191,18 @@ _FOLDED = str.maketrans(
 
 
 def fold(text: str) -> str:
-    """Return a text without accents and typographic quotes; case stays."""
-    text = text[:MAX_CHARS].translate(_FOLDED)
+    """Return a text without accents, superscripts and typographic quotes; case stays."""
+    text = _RAISED_DIGITS.sub(" ", text[:MAX_CHARS]).translate(_FOLDED)
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-@lru_cache(maxsize=8192)
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of a text, without articles."""
     text = _DOTTED_LETTERS.sub(lambda m: re.sub("[. ]", "", m[0]) + " ", fold(text))
     text = _GLUED.sub(r"\1 ", text.replace("per cent", "percent"))
+    text = _MONEY.sub(lambda m: f"{m[1]} {_SCALES[m[2].lower()]}", text)
     text = _CHINESE_DATE.sub(r"\1-\2-\3", text)
     text = _PLACE.sub(lambda m: PLACE_NAMES[re.sub(r"[\s,]+", " ", m[0].lower())].title(), text)
     return tuple(_without_articles(_join_numbers(_raw_words(text))))
@@ -208,14 +213,21 @@ def _raw_words(text: str) -> list[Word]:
     end = 0
     for token in _TOKEN.finditer(text):
         raw, gap = token[0], text[end : token.start()]
+        is_negative = gap == "-" if not result else gap[-2:] in (" -", "(-")
+        is_dash = gap.strip() == "-" and gap[0] == gap[-1] == " "
         end = token.end()
         previous = result[-1] if result else None
         ending = raw.lower() if not gap and previous and previous.is_number else ""
-        mark = "|" if gap.strip() == "-" and gap[0] == gap[-1] == " " else gap.replace(" ", "")
+        mark = "|" if is_dash else gap.replace(" ", "")
         if raw[0].isdecimal():
-            is_negative = gap == "-" if not result else gap[-2:] in (" -", "(-")
-            form = "-" * is_negative + _plain(Decimal(raw.replace(",", "")))
-            result.append(Word(form, False, True, False, mark, raw))
+            form = _plain(Decimal(raw.replace(",", "")))
+            if previous and gap in ("", "-") and re.fullmatch("[A-Za-z]", previous.text):
+                # one word, as `A5` and `F-16`: neither `a` nor `5`
+                result[-1] = Word(
+                    previous.form + form, False, False, False, previous.gap, previous.text + raw
+                )
+            else:
+                result.append(Word("-" * is_negative + form, False, True, False, mark, raw))
         elif previous and ending == "s":  # 1920s
             result[-1] = previous._replace(form=f"{previous.form}s", is_number=False)
         elif ending not in ("st", "nd", "rd", "th"):
@@ -230,7 +242,7 @@ def _plain(value: Decimal) -> str:
 
 def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
     text = raw.removesuffix("'s").removesuffix("'S").replace("'", "")
-    low = text.lower().replace("-", "") if text[-1].isdigit() else text.lower()
+    low = text.lower()
     word = Word(low, raw[0].isupper(), False, raw.lower().endswith("'s"), gap, text)
     if low in NUMBERS:
         return word._replace(form=str(NUMBERS[low]), is_number=True)
@@ -244,32 +256,49 @@ def _plain_word(raw: str, gap: str, previous: Word | None) -> Word:
 
 
 def _join_numbers(parts: list[Word]) -> list[Word]:
-    """Join `twenty one`, `two hundred and six`, `3.5 million`; a `hundred` alone is 100."""
+    result: list[Word] = []
+    for word in _join_remainders(parts):
+        previous = result[-1] if result else None
+        if word.form in MULTIPLIERS and previous and previous.is_number and not word.gap.strip("-"):
+            value = _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
+            result[-1] = previous._replace(form=value, text=f"{previous.text} {word.text}")
+        elif word.form in MULTIPLIERS and previous and previous.form in ("a", "an"):
+            result[-1] = word._replace(form=str(MULTIPLIERS[word.form]), is_number=True)
+        else:
+            result.append(word)
+    return _join_remainders(result)
+
+
+def _join_remainders(parts: list[Word]) -> list[Word]:
     result: list[Word] = []
     for word in parts:
         has_and = len(result) > 1 and result[-1].form == "and"
-        previous = result[-1 - has_and] if result else None
+        previous = result[-2] if has_and else result[-1] if result else None
         if previous and (number := _number_of_both(previous, word, has_and)):
             del result[-1 - has_and :]
-            result.append(previous._replace(form=number, text=f"{previous.text} {word.text}"))
-        elif word.form in MULTIPLIERS:
-            result.append(word._replace(form=str(MULTIPLIERS[word.form]), is_number=True))
+            text = f"{previous.text} {word.text}"
+            result.append(previous._replace(form=str(number), text=text))
         else:
             result.append(word)
     return result
 
 
-def _number_of_both(previous: Word, word: Word, has_and: bool) -> str:
-    if not previous.is_number or word.gap.strip("-") or len(previous.form) > 15:
-        return ""
+def _number_of_both(previous: Word, word: Word, has_and: bool) -> int:
+    """Return the number of `twenty one`, `two hundred and six`, `nineteen forty`; 0 for two numbers."""
     last = previous.text.lower().rpartition(" ")[2]
-    if word.form in MULTIPLIERS and not has_and:
-        return _plain(Decimal(previous.form) * MULTIPLIERS[word.form])
-    if not (word.is_number and word.text[0].isalpha() and previous.form.isdecimal()):
-        return ""
-    is_rest = int(word.form) < MULTIPLIERS.get(last, 0)
-    is_unit = NUMBERS.get(last, 0) >= 20 and int(word.form) < 10 and not has_and
-    return str(int(previous.form) + int(word.form)) if is_rest or is_unit else ""
+    in_words = word.is_number and word.text[0].isalpha()
+    is_close = not word.gap.strip("-" if last in NUMBERS else ",-")
+    both = previous.form.isdecimal() and word.form.isdecimal() and len(word.form) < 16
+    if not (in_words and is_close and both):
+        return 0
+    a, b = int(previous.form), int(word.form)
+    if last in MULTIPLIERS:
+        return a + b if b < MULTIPLIERS[last] else 0
+    if has_and or last not in NUMBERS:
+        return 0
+    if NUMBERS[last] >= 20 and b < 10:
+        return a + b
+    return 100 * a + b if 15 <= a <= 20 and 10 <= b < 100 else 0
 
 
 def _without_articles(parts: list[Word]) -> Iterator[Word]:
@@ -285,9 +314,13 @@ def _without_articles(parts: list[Word]) -> Iterator[Word]:
 @lru_cache(maxsize=8192)
 def stem(form: str) -> str:
     """Return a common word without the ending of its plural or verb form."""
+    if len(form) > 4 and form.endswith("ies"):
+        return f"{form[:-3]}i"  # as the stem of the word that ends in y
     for ending in ("ing", "ed", "es", "s", "e"):
         if form.endswith(ending) and len(form) - len(ending) >= 3 and not form.endswith("ss"):
             root = form[: -len(ending)]
+            if len(root) > 3 and root[-1] == root[-2] and ending in ("ing", "ed"):
+                root = root[:-1]
             return root.rstrip("e") if len(root) > 3 else root
     is_plural_ies = len(form) > 2 and form[-1] == "y" and form[-2] not in "aeiou"
     return f"{form[:-1]}i" if is_plural_ies else form
@@ -300,8 +333,6 @@ def month(word: Word) -> int:
 
 # --- sentences
 
-#: Most words that are joined to one, and least letters of one.
-MAX_JOINED, MIN_SPELLING = 6, 3
 #: Most sentences of an answer that are read.
 MAX_SENTENCES = 40
 
@@ -319,51 +350,15 @@ _MARK_AFTER_YEAR = re.compile(
     r"(?=[.,;)]|\s*$)",
     re.MULTILINE,
 )
-#: Least blanks of a sentence in which a number that touches a word is a mark, not a part of a name.
-MIN_BLANKS = 3
+#: Least words of a sentence in which a number that touches a word is a mark, not a part of a name.
+MIN_MARKED_WORDS = 4
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence: its text and its words."""
 
     text: str
-    words: Words
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """The stems of all words."""
-        return frozenset(stem(word.form) for word in self.words)
-
-    @cached_property
-    def content(self) -> Sequence[int]:
-        """The indices of words that are no function words."""
-        return [at for at, word in enumerate(self.words) if word.form not in FUNCTION_WORDS]
-
-    @cached_property
-    def spellings(self) -> dict[str, Span]:
-        """Where words in a row stand as one (`bee keeper`), acronyms, and with `=` the initials of names."""
-        spellings: dict[str, Span] = {}
-        for rows, sign in ((range(len(self.words)), ""), (self.content, "=")):
-            for first in range(len(rows)):
-                text = sign
-                for at in rows[first : first + MAX_JOINED]:
-                    word = self.words[at]
-                    text += word.text[0] if sign and word.is_name else "?" if sign else word.form
-                    spellings.setdefault(text, Span(rows[first], at + 1))
-        written = {word.text: Span(at, at + 1) for at, word in enumerate(self.words)}
-        return spellings | {text: span for text, span in written.items() if text.isupper()}
-
-
-def spellings_of(golden: Words) -> tuple[str, ...]:
-    """Return the spellings of a sentence that are those of a gold: as one word, acronym, initials."""
-    names = [word for word in golden if word.form not in FUNCTION_WORDS]
-    initials = "".join(word.text[0] for word in names) if is_name(tuple(names)) else ""
-    joined = "" if golden[0].is_number else "".join(word.form for word in golden)
-    spelled = f"={golden[0].text}" if len(golden) == 1 and golden[0].text.isupper() else ""
-    return tuple(
-        text for text in (joined, initials, spelled) if len(text.strip("=")) >= MIN_SPELLING
-    )
+    words: tuple[Word, ...]
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
@@ -379,12 +374,15 @@ def sentences(text: str) -> tuple[Sentence, ...]:
         if len(parts) >= MAX_SENTENCES:
             break
     parts.append(text[begin:])
-    if len(parts) > 1:
-        parts = [part for part in parts if not _ITEM_NUMBER.fullmatch(part)]
     parts = [
-        _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))
-        if part.count(" ") >= MIN_BLANKS
-        else part
+        _without_marks(part)
         for part in parts
+        if len(parts) == 1 or not _ITEM_NUMBER.fullmatch(part)
     ]
     return tuple(Sentence(part, content) for part in parts if (content := words(part)))
+
+
+def _without_marks(part: str) -> str:
+    if part.count(" ") + 1 < MIN_MARKED_WORDS:
+        return part
+    return _MARK_AFTER_YEAR.sub(r"\1", _MARK_AFTER_WORD.sub("", part))
