@@ -180,7 +180,7 @@ def main() -> None:
     if options.way:
         print(json.dumps(measure(options.way, options.programs)))
         return
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for way in ("rewardkit", *PEERS) * options.passes:
         python: Path | None = Path(sys.executable) if way == "rewardkit" else options.verl_python
         if (
@@ -188,7 +188,7 @@ def main() -> None:
             or not python.exists()
             or (way == "livecodebench" and not options.livecodebench)
         ):
-            found.setdefault(way, {})
+            figures.setdefault(way, {})
             continue
         repeat = options.programs if way == "rewardkit" else max(1, options.programs // 5)
         command = [python, __file__, "--way", way, "--programs", str(repeat)]
@@ -203,12 +203,12 @@ def main() -> None:
         if done.returncode:
             sys.exit(f"{way}: {done.stderr[-2000:]}")
         one = json.loads(done.stdout.splitlines()[-1])
-        if not found.get(way) or one["cpu"] < found[way]["cpu"]:
-            found[way] = one
-    base = found["rewardkit"]["cpu"]
+        if not figures.get(way) or one["cpu"] < figures[way]["cpu"]:
+            figures[way] = one
+    base = figures["rewardkit"]["cpu"]
     print("| what | CPU ms a program | programs a second of a core | ours = 1 | wall ms |")
     print("|---|---|---|---|---|")
-    for way, one in found.items():
+    for way, one in figures.items():
         if not one:
             print(f"| {way} | not measured | | | |")
             continue
@@ -216,7 +216,7 @@ def main() -> None:
             f"| {way} | {one['cpu'] * 1000:.1f} | {1 / one['cpu']:.1f} "
             f"| {one['cpu'] / base:.1f} | {one['wall'] * 1000:.0f} |"
         )
-    runners = found["rewardkit"]["runners"]
+    runners = figures["rewardkit"]["runners"]
     met = base * 1000 <= MILLISECONDS and 1 / base >= PROGRAMS
     print(
         f"\nOf ours, {runners * 1000:.1f} ms are in the twelve runners. The target of {MILLISECONDS} ms "

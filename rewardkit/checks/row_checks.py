@@ -200,16 +200,20 @@ def _self_check(row: Row, scorer: Scorer | None, options: Mapping[str, Any]) -> 
 
 
 def _faults_of_tests(row: Row, gold: str, judge: Scorer) -> Iterator[_Fault]:
-    """Yield what a scorer finds in a gold of tests."""
-    find_faults = spec_of(judge).find_faults or (lambda *_: ())
+    """Yield what a scorer finds in a gold of tests that it can read."""
+    spec = spec_of(judge)
+    if reason := spec.explain_gold(gold) if spec.explain_gold else "":
+        yield "bad_gold", reason
+        return
+    find_faults = spec.find_faults or (lambda *_: ())
     prompt = "\n".join(as_text(message.get("content")) for message in row["prompt"])
     solution = as_text((row.get("extra_info") or {}).get("answer"))
     options = bound_options(judge)
-    found = call_catching(lambda: list(find_faults(gold, prompt, solution, options)))
-    if isinstance(found, Exception):
-        yield "scorer_raises", failure_reason(found)
+    faults = call_catching(lambda: list(find_faults(gold, prompt, solution, options)))
+    if isinstance(faults, Exception):
+        yield "scorer_raises", failure_reason(faults)
     else:
-        yield from found
+        yield from faults
 
 
 def _faults_of_answer(

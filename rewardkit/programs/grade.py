@@ -88,16 +88,17 @@ def grade_locally(problem: Problem, program: str, grading: Grading) -> Grade:
     Raises:
         SandboxError: the sandbox failed in each try, or this machine cannot confine programs.
     """
-    for tries_left in reversed(range(TRIES)):
+    tries_left = TRIES
+    while True:
         try:
             sandbox = local_sandbox()
             with sandbox.slots:
                 return _grade(sandbox, problem, program, grading)
         except SandboxError:
+            tries_left -= 1
             if not tries_left:
                 raise
             time.sleep(RETRY_SECONDS)
-    raise AssertionError
 
 
 def _grade(sandbox: Sandbox, problem: Problem, program: str, grading: Grading) -> Grade:

@@ -157,9 +157,7 @@ class Run:
         # The job ends each test by its own clock; this one only notices a job that hangs.
         self._connection.settimeout(60 + 20 * (request["cpu_seconds"] + request["idle_seconds"]))
         with _sandbox_errors():
-            if (
-                request["kind"] == "tests"
-            ):  # the job starts the program's runner before it has the tests
+            if request["kind"] == "tests":  # the program's runner starts before the job has them
                 send(self._connection, request)
             send(self._connection, request, body)
             report, output = receive(self._connection)

@@ -98,9 +98,9 @@ class ScorerSpec:
         blank_metrics: returns the numbers that verl gets of a sample that the scorer is not asked
             about, from its options.
         verl_function: the function for verl, if it is not `compute_score`.
-        find_faults: yields the rule that a gold breaks, and how, from the gold, the prompt, the dataset's
-            own solution and the options of the scorer. For golds that are no answers: they are checked by
-            this in place of responses with the gold, and read as they are.
+        find_faults: yields the rule that a gold breaks, and how, from a gold that can be read, the prompt,
+            the dataset's own solution and the options of the scorer. For golds that are not answers:
+            `check` asks it, and scores no response with the gold.
     """
 
     score: Scorer

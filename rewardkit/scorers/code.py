@@ -28,6 +28,7 @@ gets these numbers for every sample, beside those of every scorer: `tests_passed
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from rewardkit.errors import UsageError
@@ -42,6 +43,7 @@ from rewardkit.scorers.base import (
     log_once,
     verl_result_with_metrics,
 )
+from rewardkit.scorers.gold import reading_fault
 from rewardkit.scorers.options import Range, bound_options
 
 
@@ -148,13 +150,8 @@ def explain_program(
     return result, tuple({**facts, "sandbox": verdict.level, **verdict.failure}.items())
 
 
-def explain_gold(ground_truth: str) -> str:
-    """Return why a ground truth cannot be scored; "" if it can."""
-    try:
-        read_problem(ground_truth)
-    except ProblemError as error:
-        return str(error)
-    return ""
+#: Returns why a ground truth cannot be scored; "" if it can.
+explain_gold = partial(reading_fault, read_problem, ProblemError)
 
 
 def check_backend(options: Mapping[str, Any]) -> None:
@@ -175,9 +172,6 @@ def find_faults(
     """Yield what is wrong with the tests of a row; see `programs.faults`."""
     from rewardkit.programs import faults  # only where rows are checked
 
-    if reason := explain_gold(ground_truth):
-        yield "bad_gold", reason
-        return
     problem = read_problem(ground_truth)
     language = problem.settings["language"]
 

@@ -24,9 +24,11 @@ A gold without calls cannot be scored: a response that does nothing would be rig
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from rewardkit.scorers.base import Score, ScorerSpec, Status
+from rewardkit.scorers.gold import reading_fault
 from rewardkit.structures.calls import (
     BEGIN,
     END,
@@ -119,22 +121,15 @@ def _first(value: Any) -> Any:
     return _first_values(value) if is_choice else value
 
 
-def explain_gold(ground_truth: str) -> str:
-    """Return why a ground truth cannot be scored; "" if it can."""
-    try:
-        read_golds(ground_truth)
-    except UnreadableCallError as error:
-        return str(error)
-    return ""
+#: Returns why a ground truth cannot be scored; "" if it can.
+explain_gold = partial(reading_fault, read_golds, UnreadableCallError)
 
 
 def find_faults(
     ground_truth: str, _prompt: str, _solution: str, _options: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the calls of a row."""
-    if reason := explain_gold(ground_truth):
-        yield "bad_gold", reason
-    elif not score(respond(ground_truth), ground_truth).correct:
+    if not score(respond(ground_truth), ground_truth).correct:
         yield "gold_is_wrong", "an argument has no value that is right"
 
 

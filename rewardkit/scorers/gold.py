@@ -8,7 +8,7 @@ policy is never paid for repeating them.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -61,6 +61,15 @@ def unwrap_gold(value: Any) -> str:
 def _plain_value(value: Any) -> Any:
     """Return a value inside an object for JSON: a NumPy array as a list, anything else as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def reading_fault(read: Callable[[str], object], error: type[ValueError], ground_truth: str) -> str:
+    """Return why a function cannot read a ground truth, as its error says; "" if it can."""
+    try:
+        read(ground_truth)
+    except error as fault:
+        return str(fault)
+    return ""
 
 
 def alternatives(value: Any) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ response does not follow: `violations_keywords`, `_length`, `_format`, `_positio
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from rewardkit.instructions.ground_truth import (
@@ -56,6 +57,7 @@ from rewardkit.scorers.base import (
     as_text,
     verl_result_with_metrics,
 )
+from rewardkit.scorers.gold import reading_fault
 
 #: Maximum number of characters of a response that is read.
 MAX_CHARACTERS = 200_000
@@ -127,13 +129,8 @@ def loose_texts(text: str) -> list[str]:
     return [each for each in dict.fromkeys(texts) if each.strip()]
 
 
-def explain_gold(ground_truth: str) -> str:
-    """Return why a ground truth cannot be scored; "" if it can."""
-    try:
-        read_constraints(ground_truth)
-    except GroundTruthError as error:
-        return str(error)
-    return ""
+#: Returns why a ground truth cannot be scored; "" if it can.
+explain_gold = partial(reading_fault, read_constraints, GroundTruthError)
 
 
 def find_faults(

@@ -23,10 +23,12 @@ counts as wrong.
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from rewardkit.errors import call_catching
 from rewardkit.scorers.base import Score, ScorerSpec, Status
+from rewardkit.scorers.gold import reading_fault
 from rewardkit.structures.json_text import (
     UnreadableJSONError,
     are_equal,
@@ -101,22 +103,15 @@ def respond(answer: str) -> str:
     return f"```json\n{json.dumps(gold, ensure_ascii=False)}\n```"
 
 
-def explain_gold(ground_truth: str) -> str:
-    """Return why a ground truth cannot be scored; "" if it can."""
-    try:
-        read_problem(ground_truth)
-    except UnreadableSchemaError as error:
-        return str(error)
-    return ""
+#: Returns why a ground truth cannot be scored; "" if it can.
+explain_gold = partial(reading_fault, read_problem, UnreadableSchemaError)
 
 
 def find_faults(
     ground_truth: str, _prompt: str, _solution: str, _options: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the schema of a row."""
-    if reason := explain_gold(ground_truth):
-        yield "bad_gold", reason
-    elif empty := next((text for text in ("{}", "[]") if score(text, ground_truth).correct), ""):
+    if empty := next((text for text in ("{}", "[]") if score(text, ground_truth).correct), ""):
         yield "wrong_is_right", f"{empty} is valid: name the fields that are required, or a gold"
 
 

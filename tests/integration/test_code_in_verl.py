@@ -60,15 +60,15 @@ class Grader:
 
 def children(pid):
     """Return the processes below a process."""
-    found = []
+    below = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             parent = path.joinpath("stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue
         if int(parent) == pid:
-            found += [int(path.name), *children(int(path.name))]
-    return found
+            below += [int(path.name), *children(int(path.name))]
+    return below
 
 
 def command(pid):

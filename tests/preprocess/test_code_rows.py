@@ -87,7 +87,7 @@ def test_tests_that_cannot_be_read_drop_the_row_and_say_why(to_problem, tests, r
     result = to_problem(t=tests)
     if isinstance(result, Dropped):
         assert any(word in result.reason for word in reason.split("|")), result
-    else:  # text that is no data is a test that is code, which cannot run
+    else:  # text that is not data is a test that is code, which cannot run
         assert read_problem(result.ground_truth).kind == "tests"
 
 

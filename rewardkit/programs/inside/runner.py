@@ -7,6 +7,7 @@ sends is only data for the grader or for the test, which run elsewhere.
 import ast
 import atexit
 import builtins
+import importlib
 import json
 import os
 import re
@@ -153,9 +154,8 @@ class _Client:
             name, message = header["raises"]
             kind = getattr(builtins, str(name), None)
             if not (isinstance(kind, type) and issubclass(kind, Exception)) or "Stop" in name:
-                kind = (
-                    ProgramError  # a StopIteration would end a loop of the test, which then passes
-                )
+                # A StopIteration would end a loop of the test, which then passes.
+                kind = ProgramError
             try:
                 raise kind(message)
             except TypeError:  # UnicodeDecodeError takes five arguments
@@ -346,7 +346,7 @@ def _library(trees: list[ast.Module]) -> dict[str, Any]:
     names: dict[str, Any] = {}
     exec(_PRELUDE, names)
     if any(isinstance(each, ast.Name) and each.id == "np" for each in _nodes(trees)):
-        exec("import numpy as np", names)
+        names["np"] = importlib.import_module("numpy")
     return {name: value for name, value in names.items() if not hasattr(builtins, name)}
 
 

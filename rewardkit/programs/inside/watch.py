@@ -89,8 +89,8 @@ class Watch:
             seconds, address_space = 2 * ceil(self.cpu_seconds), 2 * self.memory_bytes + (1 << 30)
             jail.limit_resources(seconds, address_space, MAX_FILE_BYTES)
             jail.confine_runner(self.rules)
-            kept = sorted({self.report[1], *ends})
-            for low, high in zip([2, *kept], [*kept, 1024], strict=True):
+            open_ends = sorted({self.report[1], *ends})
+            for low, high in zip([2, *open_ends], [*open_ends, 1024], strict=True):
                 os.closerange(low + 1, high)
             os.write(self.report[1], b"+")
             main(self.report[1])
