@@ -38,7 +38,7 @@ MAX_ANSWER_WORDS, MAX_ANSWER_CHARS = 160, 1500
 #: have some hundred, with 2,000 words. Each is compared with each of an answer.
 MAX_GOLDS, MAX_GOLD_WORDS = 400, 4000
 #: Most golds that are looked for in an answer.
-MAX_NEAREST = 16
+MAX_NEAREST = 12
 #: Most places of golds in an answer that are weighed.
 MAX_SPANS = 12
 
@@ -93,15 +93,16 @@ def judge(answer: str, golds: Sequence[str], question_text: str = "") -> Outcome
 
 
 def _nearest(golds: Sequence[str], answer: str) -> Sequence[str]:
-    """Return the golds that share most words with an answer; the others can only be equal to it."""
+    """Return the golds of which most is in an answer; the others can only be equal to it."""
     if len(golds) <= MAX_NEAREST:
         return golds
     own = set(_WORD.findall(answer.lower()))
-    return nlargest(
-        MAX_NEAREST,
-        golds,
-        key=lambda gold: len(own.intersection(_WORD.findall(gold[:MAX_GOLD_CHARS].lower()))),
-    )
+
+    def share(gold: str) -> float:
+        words = _WORD.findall(gold[:MAX_GOLD_CHARS].lower())
+        return len(own.intersection(words)) / (len(words) + 1)
+
+    return nlargest(MAX_NEAREST, golds, key=share)
 
 
 def _judge_sentences(
