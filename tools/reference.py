@@ -305,6 +305,7 @@ COMPOSE = {
     "right_score": "lowest right score of a scorer of your own",
     "parts": "one part or more",
     "parts.correct": "1 if the answer is correct, else 0",
+    "parts.correct.min_chars": "characters without blanks after the thought, with fewer of which it is 0",
     "parts.base": "the scorer's own score",
     "parts.format": "1 if each tag is opened and closed once, in order, around some text; else 0",
     "parts.format.tags": "names of the tags",
@@ -321,7 +322,7 @@ COMPOSE = {
     "second": "a second scorer, such as [`judge`](../how-to/judge.md#2-rules-first), for what the first does not call correct",
     "second_options": "its options",
     "second_right_score": "as `right_score`, of the second scorer",
-    "ask": "about what the rules cannot read; `wrong`: also about what they call wrong; `never`: nothing",
+    "ask": "about what the rules cannot read; `wrong`: also about what they call wrong; `correct`: about what they call correct, which its no makes wrong; `never`: nothing",
     "confirm": "whether its yes must agree with the opposite question; or options for that question",
 }
 

@@ -29,6 +29,7 @@ from rewardkit.scorers.base import (
     spec_of,
 )
 from rewardkit.scorers.gold import MISSING, accept_gold, alternatives, another_answer, unwrap_gold
+from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.scorers.load import own_options, scorer_for
 from rewardkit.scorers.options import bound_options
 from rewardkit.scorers.right_score import GoldRow
@@ -189,6 +190,10 @@ def _self_check(row: Row, scorer: Scorer | None, options: Mapping[str, Any]) -> 
     if isinstance(judge, Exception):
         yield "unknown_data_source", str(judge)
         return
+    if isinstance(judge, IsolatedScorer):
+        own = call_catching(scorer_for, row["data_source"], info)
+        if not isinstance(own, Exception) and spec_of(own).find_faults:
+            judge = own  # a user's reward would get tests or constraints as a response
     if spec_of(judge).asks_server:
         return  # thousands of golds would cost money, and a judge's answer proves nothing
     if options:

@@ -123,6 +123,7 @@ class RowStats:
         hidden_options: number of rows with a letter as gold whose prompt shows no options.
         unread_options: columns of the source that have options which no prompt shows.
         two_forms: number of rows whose prompt asks for the answer in two forms, by these forms.
+        instructions_alone: number of rows whose scorer is `instructions`.
     """
 
     rows: int = 0
@@ -133,6 +134,7 @@ class RowStats:
     hidden_options: int = 0
     unread_options: tuple[str, ...] = ()
     two_forms: Counter[str] = field(default_factory=Counter)
+    instructions_alone: int = 0
 
     def add(self, row: Row, scorer: Scorer | None = None) -> None:
         """Count a row; `scorer` scores it in place of its own scorer."""
@@ -144,8 +146,10 @@ class RowStats:
         self.answer_kinds[kind] += 1
         info: Mapping[str, Any] = row.get("extra_info") or {}
         name = str(info.get("scorer") or "")
-        if _is_math(scorer) if scorer else _has_math_scorer(row["data_source"], name):
+        module = _module_of(scorer) if scorer else _own_module(row["data_source"], name)
+        if module == "rewardkit.scorers.math":
             self.math_kinds[kind] += 1
+        self.instructions_alone += module == "rewardkit.scorers.instructions"
         if kind == "choice" and not row.get(IMAGES.name):
             option = _OPTION.format(gold=re.escape(gold))
             self.hidden_options += not any(re.search(option, text) for text in contents)
@@ -170,6 +174,12 @@ class RowStats:
                 f"golds that are sentences: {n:,}; math compares them word for word, prep --scorer qa "
                 "compares short answers by their meaning, and a judge longer ones."
             )
+        if n := self.instructions_alone:
+            notes.append(
+                f"rows whose reward is instructions alone: {n:,}; a text that ignores the question is "
+                "paid: train with rewardkit compose and the line `second: judge` (`second_options: "
+                "{rubric: open}, ask: correct`), or `parts: {correct: {weight: 1.0, min_chars: 200}}`."
+            )
         advice = "put them into the question, or name them as `options` in a dataset card."
         if self.unread_options:
             columns = ", ".join(self.unread_options)
@@ -191,14 +201,13 @@ def unread_options_of(metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]
 
 
 @lru_cache(1024)
-def _has_math_scorer(data_source: str, scorer: str) -> bool:
-    return _is_math(call_catching(scorer_for, data_source, {"scorer": scorer}))
+def _own_module(data_source: str, scorer: str) -> str:
+    return _module_of(call_catching(scorer_for, data_source, {"scorer": scorer}))
 
 
-def _is_math(scorer: Any) -> bool:
-    """Return whether a scorer is `math`, which is not imported for that."""
-    function = inner_function(scorer)
-    return getattr(function, "__module__", "") == "rewardkit.scorers.math"
+def _module_of(scorer: Any) -> str:
+    """Return the name of the module of a scorer, which is not imported for that."""
+    return str(getattr(inner_function(scorer), "__module__", ""))
 
 
 @dataclass

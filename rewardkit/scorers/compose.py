@@ -1,8 +1,9 @@
 """A reward of several parts, from YAML or a few lines of Python, as a file that verl loads.
 
 docs/reference/score.md has the keys of the YAML. A second scorer, such as a judge, is asked about what
-rules did not call correct (TinyV, arXiv:2505.14625, asks a small model). It is never asked about a
-correct answer, about a response without an answer, or where `error` is set. Only its yes changes a
+rules did not call correct (TinyV, arXiv:2505.14625, asks a small model), or, with `ask: correct`, about
+what they did: then its no makes the sample wrong, and nothing else changes. It is never asked about a
+response without an answer, or where `error` is set. About wrong answers, only its yes changes a
 verdict: the sample gets its score. Otherwise the rule's score stays, and if the second scorer fails,
 `error` or `timeout` is 1.0 too. A function with verl's signature has no undecided answers, so ask about
 `wrong` ones. verl logs for every sample `rule_decided`, `second_asked`, `second_changed`,
@@ -59,7 +60,7 @@ from rewardkit.scorers.shaping import PARTS
 from rewardkit.strict_yaml import STRICT, read_yaml_file, validate
 
 #: About which responses the second scorer is asked.
-Ask: TypeAlias = Literal["wrong", "undecided", "never"]
+Ask: TypeAlias = Literal["wrong", "undecided", "correct", "never"]
 
 #: What rules could not read. TIMEOUT is that of a rule, such as Math-Verify's.
 _UNDECIDED = frozenset(
@@ -68,6 +69,7 @@ _UNDECIDED = frozenset(
 _ASKED: Mapping[Ask, frozenset[Status]] = {
     "wrong": _UNDECIDED | {Status.WRONG},
     "undecided": _UNDECIDED,
+    "correct": frozenset({Status.CORRECT}),
     "never": frozenset(),
 }
 #: The statuses that are verdicts of rules.
@@ -297,10 +299,11 @@ class SecondOpinion:
     Attributes:
         scorer: the second scorer, with its options bound.
         ask: `undecided`: about what the first could not read; `wrong`: also about what it calls
-            wrong; `never`.
+            wrong; `correct`: about what it calls correct, which its no makes wrong; `never`.
         confirm: asked after its yes, which counts only if this one says yes too; None for no one.
         blank: the numbers that its file adds for verl, for a sample that it is not asked about.
         rule: which of its results are right, unless it says so itself.
+        wrong_score: the score of what its no makes wrong.
     """
 
     scorer: Scorer
@@ -308,6 +311,7 @@ class SecondOpinion:
     confirm: Scorer | None = None
     blank: Mapping[str, float] = field(default_factory=dict)
     rule: RightRule = LITERAL
+    wrong_score: float = 0.0
 
     async def revise(self, first: Score, sample: VerlSample, call: Call) -> Opinion:
         """Return the score of a response and the numbers for verl. Never raises.
@@ -320,28 +324,36 @@ class SecondOpinion:
             if self.confirm and opinions[0].score.correct:
                 opinions.append(await self._ask(self.confirm, sample, call))
         scores = [opinion.score for opinion in opinions]
-        score = first
-        if scores and scores[-1].correct:
-            score = Score.right(first.pred or scores[0].pred, scores[0].score)
-        elif scores:
-            last = scores[-1].status
-            failure = Status.FAILED if last in _FAILURES else Status.WRONG
-            score = first._replace(status=last if last is Status.TIMEOUT else failure)
         total: dict[str, float] = {}
         for name, value in (pair for opinion in opinions for pair in opinion.metrics.items()):
             # Time and cost of two questions are added, of other numbers the larger one counts.
             is_amount = name.endswith(("seconds", "tokens", "cost"))
             before = total.get(name, 0.0)
             total[name] = before + value if is_amount else max(before, value)
+        score = self._verdict(first, scores, is_over_budget=bool(total.get(OVER_BUDGET)))
         is_no = len(scores) == 2 and scores[1].status is Status.WRONG
         metrics = {
             **{name: total.get(name, value) for name, value in self.blank.items()},
             "rule_decided": not scores and first.status in _DECIDED,
             "second_asked": bool(scores),
-            "second_changed": bool(score.correct and not first.correct),
+            "second_changed": bool(score.correct) != bool(first.correct),
             "second_contradicted": is_no and not total.get(OVER_BUDGET),
         }
         return Opinion(score, {name: float(value) for name, value in metrics.items()})
+
+    def _verdict(self, first: Score, scores: list[Score], *, is_over_budget: bool) -> Score:
+        """Return what becomes of the first score, by those of the second scorer."""
+        is_gate = self.ask == "correct"
+        if not scores or (is_gate and (scores[-1].correct or is_over_budget)):
+            return first
+        if scores[-1].correct:
+            return Score.right(first.pred or scores[0].pred, scores[0].score)
+        last = scores[-1].status
+        failure = Status.FAILED if last in _FAILURES else Status.WRONG
+        status = last if last is Status.TIMEOUT else failure
+        if is_gate and status is Status.WRONG:
+            return Score.wrong(first.pred, score=self.wrong_score)
+        return first._replace(status=status)
 
     async def _ask(self, scorer: Scorer, sample: VerlSample, call: Call) -> Opinion:
         """Ask the scorer's function for verl, if it waits: it has numbers. Otherwise ask the scorer."""
@@ -393,7 +405,7 @@ def build(spec: Any, *, where: str = "reward", load: Callable[..., Scorer] = loa
             )
         part = validate(PARTS[name], value, f"{where}: parts.{name}")
         parts.append(Part(name, part.weight, part.value))
-    second = _second(keys, where, load)
+    second = _second(keys, where, load, spec_of(scorer).wrong_score)
     return Reward(scorer, tuple(parts), second, _rule(keys.right_score, "right_score"))
 
 
@@ -401,7 +413,9 @@ def _rule(least: float | None, key: str) -> RightRule:
     return LITERAL if least is None else RightRule(least, False, key)
 
 
-def _second(keys: RewardYaml, where: str, load: Callable[..., Scorer]) -> SecondOpinion | None:
+def _second(
+    keys: RewardYaml, where: str, load: Callable[..., Scorer], wrong_score: float
+) -> SecondOpinion | None:
     if keys.second is None:
         return None
     scorer, other = load(keys.second, **keys.second_options), None
@@ -415,7 +429,7 @@ def _second(keys: RewardYaml, where: str, load: Callable[..., Scorer]) -> Second
     blank_metrics = spec_of(scorer).blank_metrics
     blank = dict(blank_metrics(bound_options(scorer))) if blank_metrics else {}
     rule = _rule(keys.second_right_score, "second_right_score")
-    return SecondOpinion(scorer, keys.ask, other, blank, rule)
+    return SecondOpinion(scorer, keys.ask, other, blank, rule, wrong_score)
 
 
 def write_reward_file(

@@ -33,8 +33,14 @@ the published checkers', on purpose:
 | `format:no_bullets_bullets` | a blank line after a bullet ends the list | blank lines are left out |
 | `format:quotes` | an apostrophe is a quotation mark | not inside a word |
 
-A text that ignores the question can follow every constraint: give the rows a second part, such as
-`compose` with `judge`. verl needs the same keys for every sample, so there is no metric for each constraint, but
+A text that ignores the question can follow every constraint. Train with a composed reward, in which a judge
+is asked about what follows them (`check` warns without one):
+
+```yaml
+{scorer: instructions, second: judge, second_options: {rubric: open}, ask: correct, parts: {correct: 1.0}}
+```
+
+Without a model, `parts: {correct: {weight: 1.0, min_chars: 200}}` at least does not pay a few words. verl needs the same keys for every sample, so there is no metric for each constraint, but
 `instructions_followed` and `instructions_total`, and for each group of constraints the number that a
 response does not follow: `violations_keywords`, `_length`, `_format`, `_position`, `_case`,
 `_punctuation`, `_language` and `_copy`.

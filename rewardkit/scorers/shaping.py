@@ -2,7 +2,7 @@
 
 | part | range | source |
 |---|---|---|
-| `correct` | 0.0 or 1.0 | the verdict |
+| `correct` | 0.0 or 1.0 | the verdict, with a minimal length if wanted |
 | `base` | any | the scorer's own score |
 | `format` | 0.0 or 1.0 | DeepSeek-R1, arXiv:2501.12948, 2.2.2 |
 | `repetition` | `-max_penalty` to 0.0 | Yeo et al., arXiv:2502.03373, appendix C.2; open-r1 |
@@ -28,8 +28,8 @@ REPETITION_CHARS = 131_072
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class Correct(BaseModel):
-    """Whether the answer is correct, and the settings of every part: a weight, or more of them."""
+class Weighted(BaseModel):
+    """The settings of every part: a weight, or more of them."""
 
     model_config = STRICT
     weight: _Number
@@ -41,20 +41,29 @@ class Correct(BaseModel):
 
     def value(self, score: Score, _response: str) -> float:
         """Return the value for a response and its verdict."""
-        if score.correct is None:
-            raise UsageError("which score of the scorer is right is not known: add right_score.")
-        return float(score.correct)
-
-
-class Base(Correct):
-    """The scorer's own score."""
-
-    def value(self, score: Score, _response: str) -> float:
-        """Return the value for a response and its verdict."""
         return score.score
 
 
-class Format(Correct):
+class Correct(Weighted):
+    """Whether the answer is correct, and the response after its thought long enough, without blanks."""
+
+    min_chars: int = Field(0, ge=0)
+
+    def value(self, score: Score, response: str) -> float:
+        """Return the value for a response and its verdict."""
+        if score.correct is None:
+            raise UsageError("which score of the scorer is right is not known: add right_score.")
+        is_long = not self.min_chars or (
+            len("".join(response.rpartition("</think>")[2].split())) >= self.min_chars
+        )
+        return float(score.correct and is_long)
+
+
+class Base(Weighted):
+    """The scorer's own score."""
+
+
+class Format(Weighted):
     """1.0 if every tag is opened and closed once, in order, around some text, else 0.0.
 
     For `[think, answer]`: `<think>` text `</think>` `<answer>` text `</answer>`.
@@ -80,7 +89,7 @@ class Format(Correct):
         return float(self.outside or not rest.strip())
 
 
-class Repetition(Correct):
+class Repetition(Weighted):
     """A penalty for repetition: `-max_penalty` times the fraction of repeated n-grams.
 
     The fraction counts those of the `len - n + 1` overlapping runs of `n` characters that occurred
@@ -106,7 +115,7 @@ class Repetition(Correct):
         return self.max_penalty * (distinct / total - 1)
 
 
-class Length(Correct):
+class Length(Weighted):
     """The cosine reward: a short correct response is better than a long one.
 
     `long + (short - long) * (1 + cos(pi * t)) / 2` with `t = min(characters / max_chars, 1)` and
@@ -146,7 +155,7 @@ class Length(Correct):
 
 
 #: The parts, by their names in the YAML.
-PARTS: Mapping[str, type[Correct]] = {
+PARTS: Mapping[str, type[Weighted]] = {
     "correct": Correct,
     "base": Base,
     "format": Format,

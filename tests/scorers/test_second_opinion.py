@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
 from rewardkit.recorder.writer import PATTERN
+from rewardkit.scorers import instructions
 from rewardkit.scorers.base import Score, Status, spec_of
 from rewardkit.scorers.compose import METRICS, Part, Reward, SecondOpinion, build, write_reward_file
 from rewardkit.scorers.load import load_scorer
+from rewardkit.strict_yaml import read_yaml
 from tests.judging.faulty_server import prompt_of, serving
 from tests.scorers.test_compose import FIXED, load_as_verl_does, load_reward
+from tests.tables import every
 
-ASKS = ("wrong", "undecided", "never")
+ASKS = ("wrong", "undecided", "correct", "never")
 CORRECT = Part("correct", 1.0, lambda score, _: float(score.correct))
 BASE = Part("base", 1.0, lambda score, _: score.score)
 #: A response for each status of the rules below.
@@ -52,15 +55,16 @@ def reward(ask="wrong", confirm=None, second=second_in_words):
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("status", STATUSES)
 def test_who_is_asked_about_what(ask, status):
-    """Never about a correct answer, none at all, or a fault of the data or the configuration."""
+    """Never about no answer at all, or a fault of the data; about a correct answer if it may refuse it."""
     undecided = {"unparsed_answer", "ambiguous_answer", "too_long", "timeout"}
-    expected = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "never": set()}[ask]
+    asked = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "correct": {"correct"}}
+    expected = asked.get(ask, set())
     responses_seen.clear()
     result = reward(ask).compute_score("s", f"{status} yes", "18")
     assert bool(responses_seen) == (status in expected) == (result["second_asked"] == 1.0)
     is_verdict = status in ("correct", "wrong", "no_answer")
     assert result["rule_decided"] == float(is_verdict and status not in expected)
-    assert result["second_changed"] == float(status in expected)
+    assert result["second_changed"] == float(status in expected and status != "correct")
     assert result["acc"] == float(status == "correct" or status in expected)
 
 
@@ -103,6 +107,42 @@ def test_a_yes_counts_only_if_it_is_confirmed(word):
     assert both("wrong yes", "18").correct == (word == "yes")
     both.compute_score("s", "wrong no", "18")
     assert questions == ["wrong yes"] * 2
+
+
+@every(
+    ("opinion", "acc", "flags"),
+    [
+        ("yes", 1.0, (0.0, 0.0)),
+        ("no", 0.0, (0.0, 0.0)),
+        ("no_answer", 0.0, (0.0, 0.0)),
+        ("failed", 1.0, (1.0, 0.0)),
+        ("timeout", 1.0, (0.0, 1.0)),
+    ],
+)
+def test_a_second_scorer_that_is_asked_about_right_answers_refuses_them(opinion, acc, flags):
+    """Only its no counts, with the wrong score of the rules; a failure is no refusal, and sets its flag."""
+    gate = SecondOpinion(second_in_words, "correct", wrong_score=-1.0)
+    result = Reward(by_status, (BASE,), gate).compute_score("s", f"correct {opinion}", "18")
+    assert (result["acc"], result["score"]) == (acc, 1.0 if acc else -1.0)
+    assert (result["error"], result["timeout"]) == flags
+    assert result["second_changed"] == float(not acc)
+
+
+@pytest.mark.parametrize("budget", [0, 3])
+def test_the_line_of_the_scorer_instructions_pays_no_text_that_ignores_the_question(budget):
+    """A judge whose budget of tokens is spent is not asked, and refuses nothing."""
+    with serving(lambda _: {"reason": "x", "correctness": 1, "helpfulness": 1}) as server:
+        line = next(line for line in instructions.__doc__.splitlines() if "second: judge" in line)
+        spec = read_yaml(line, "reward.yaml")
+        spec["second_options"] |= {"base_url": server.url, "budget_tokens": budget}
+        row = json.dumps({"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]})
+        info = {"question": "Name a river, without commas."}
+        results = [
+            build(spec).compute_score("google/IFEval", text, row, info)
+            for text in ("All is well.", "La la la.", "No, well.")
+        ]
+    assert [r["score"] for r in results] == ([0.0, 0.0, 0.0] if not budget else [0.0, 1.0, 0.0])
+    assert [r["second_asked"] for r in results] == [1.0, 1.0, 0.0]
 
 
 @given(

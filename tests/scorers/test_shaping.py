@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.scorers.base import Score, Status
-from rewardkit.scorers.shaping import Format, Length, Repetition
+from rewardkit.scorers.shaping import Correct, Format, Length, Repetition
 from tests.tables import every
 
 RIGHT = Score(1.0, True, "18", Status.CORRECT)
@@ -43,6 +43,18 @@ def length(score, chars, max_chars=1000, **settings):
 )
 def test_format_requires_each_tag_once_in_order_and_not_empty(response, settings, value):
     assert tagged(response, **settings) == value
+
+
+@every(
+    ("response", "score", "value"),
+    [
+        ("Ja, das", RIGHT, 1.0),
+        ("<think>long enough</think> Ja, \n\n  da", RIGHT, 0.0),
+        ("long enough", WRONG, 0.0),
+    ],
+)
+def test_a_short_response_is_not_paid_and_blanks_and_thoughts_do_not_count(response, score, value):
+    assert Correct(weight=1, min_chars=6).value(score, response) == value
 
 
 @every(
