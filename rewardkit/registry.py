@@ -55,25 +55,15 @@ SCORERS: Mapping[str, str] = {
     ).split()
 }
 
-#: The data sources whose responses verl's default reward evaluates as Python, in every release from
-#: 0.5.0 to 0.9.1 (`default_compute_score` in utils/reward_score/__init__.py), and where it does.
-EVALUATED_BY_VERL = frozenset(
-    f"numina_{name}"
-    for name in "aops_forum synthetic_math amc_aime synthetic_amc cn_k12 olympiads".split()
-)
-VERL_EVALUATES = (
-    "verl's default reward runs Python's eval on the model's answer "
-    "(utils/reward_score/prime_math/grader.py, lines 169, 299 and 301; CVE-2026-6878)"
-)
-
 #: Lines of a scorer and the `data_source` of rows without a scorer's name that it scores, as verl's
-#: scripts and `prep` write them; in the order in which `rewardkit list` prints them.
+#: scripts and `prep` write them; in the order in which `rewardkit list` prints them. `aime*` is verl's
+#: own rule: every other name that begins so.
 _SOURCES = """
 gsm8k openai/gsm8k
 math DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 aime aime_2024 aime_2025
-math aime_2026 brumo_2025 ByteDance-Seed/BeyondAIME
+math aime_2026 aime* brumo_2025 ByteDance-Seed/BeyondAIME lighteval/MATH math
 mcq cflue
-math_dapo math_dapo
+math_dapo math_dapo math_dapo_reasoning
 geometry3k hiyouga/geometry3k
 math agentica-org/DeepScaleR-Preview-Dataset AI-MO/NuminaMath-1.5 open-r1/OpenR1-Math-220k
 math Open-Reasoner-Zero/orz_math_57k_collection POLARIS-Project/Polaris-Dataset-53K
@@ -97,7 +87,8 @@ code PRIME-RL/Eurus-2-RL-Data-code
 function_call Salesforce/xlam-function-calling-60k rlla
 function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
 instructions allenai/IFBench_test allenai/IF_multi_constraints_upto5 allenai/RLVR-IFeval google/IFEval
-math imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
+math numina_aops_forum numina_synthetic_math numina_amc_aime numina_synthetic_amc numina_cn_k12
+math numina_olympiads imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
 """
 DATA_SOURCES: Mapping[str, str] = {
     source: SCORERS[name]
@@ -105,6 +96,18 @@ DATA_SOURCES: Mapping[str, str] = {
     for source in sources
 }
 
+#: Where verl's default reward evaluates responses as Python, and the data sources of these rows
+#: (`default_compute_score` in utils/reward_score/__init__.py; 0.7.1 and 0.9.1).
+VERL_EVALUATES: Mapping[str, tuple[str, ...]] = {
+    "verl's default reward runs Python's eval on the model's answer "
+    "(utils/reward_score/prime_math/grader.py, lines 169, 299 and 301; CVE-2026-6878)": tuple(
+        source for source in DATA_SOURCES if source.startswith("numina_")
+    ),
+    "verl's default reward runs Python's eval on the model's answer if the gold is not an integer "
+    "(utils/reward_score/geo3k.py: mathruler calls SymPy's parse_expr)": ("hiyouga/geometry3k",),
+}
+#: What to do about them.
+REPLACE_VERL = "give verl a reward: reward.custom_reward_function.path=$(rewardkit path auto)"
 
 #: The function of a reward's file that verl calls by default, and that a file's name alone means.
 REWARD_FUNCTION = "compute_score"

@@ -31,7 +31,7 @@ from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.audit.written_attacks import HOSTILE_TEXT
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
-from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
+from rewardkit.registry import REPLACE_VERL, VERL_EVALUATES
 from rewardkit.scorers.right_score import AnswerForm
 from rewardkit.text import row_count
 
@@ -94,12 +94,10 @@ def audit(
     """
     spec = scorer
     if scorer == VERL:
-        announce(f"{', '.join(sorted(EVALUATED_BY_VERL))}: {VERL_EVALUATES}.")
+        for message, names in VERL_EVALUATES.items():
+            announce(f"{', '.join(names)}: {message}; {REPLACE_VERL}.")
         if find_spec("verl") is None:
-            raise UsageError(
-                "verl is not installed here, so nothing was attacked. Give verl a reward: "
-                "reward.custom_reward_function.path=$(rewardkit path math)."
-            )
+            raise UsageError("verl is not installed here, so nothing was attacked: install it.")
         spec = f"{Path(__file__).with_name('verl_reward.py')}:compute_score"
     most_seconds = seconds or MODEL_CALL_TIMEOUT_SECONDS
     with ScorerProcess(spec, options or {}, most_seconds, load_seconds) as process:

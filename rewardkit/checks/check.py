@@ -6,7 +6,7 @@ was trained on: several files are checked alone, then for what they have in comm
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,7 +35,7 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.frames import takes_rows
 from rewardkit.output import require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES
+from rewardkit.registry import VERL_EVALUATES
 from rewardkit.row import (
     AGENT_NAME,
     BATCH_ROWS,
@@ -179,7 +179,7 @@ def check(
     path: Path | str,
     *,
     scorer: Scorer | None = None,
-    scorer_name: str = "the given scorer",
+    scorer_name: str = "",
     options: Mapping[str, Any] | None = None,
     right_score: float | None = None,
     allow_duplicates: bool = False,
@@ -195,7 +195,7 @@ def check(
     Args:
         path: any parquet that verl can read, also of other tools, or rows of a notebook (`frames`).
         scorer: scores all rows in place of each row's own scorer.
-        scorer_name: name of that scorer in the report.
+        scorer_name: name of that scorer in the report, or `auto`: verl gets a reward of ours.
         options: options of each row's own scorer.
         right_score: the lowest right score of a scorer in another process; None to learn it from the
             first golds.
@@ -231,7 +231,7 @@ def check(
         schema = file.schema_arrow
         report.add(*schema_findings(schema))
         report.stats.unread_options = unread_options_of(schema.metadata)
-        name = scorer_name if scorer else "each row's own scorer"
+        name = (scorer_name or "the given scorer") if scorer else "each row's own scorer"
         checked, others = _aspects(name, extras, schema.names, allow_duplicates=allow_duplicates)
         report.checked, report.not_checked = ("schema", *checked), tuple(others)
         if report.counts["missing"]:
@@ -245,7 +245,8 @@ def check(
             else:
                 report.add(DataFinding(None, "unknown_right", rule.sentence))
         checker = _RowChecker(report, extras, scorer, allow_duplicates)
-        is_slow = _runs_programs(file, scorer)
+        pairs = _scorers_of(file)
+        is_slow = _runs_programs(pairs, scorer)
         threads, size = (jobs, PROGRAM_ROWS) if is_slow else (1, BATCH_ROWS)
         check_alone = partial(check_rows, threads=threads, scorer=scorer, options=options)
         is_local = is_slow or not (scorer is None or importable_in_child(scorer))
@@ -262,28 +263,37 @@ def check(
                 raise _NoRowsLeftError
     if out and report.kept == report.rows:
         dropped_path(out).unlink(missing_ok=True)
-    report.add(*_file_findings(report, scorer))
+    report.add(*_file_findings(report, Counter() if scorer or scorer_name else pairs))
     return report
 
 
-def _runs_programs(file: pq.ParquetFile, scorer: Scorer | None) -> bool:
-    """Return whether the check of a row of the file runs programs."""
+def _scorers_of(file: pq.ParquetFile) -> Counter[tuple[Any, Any]]:
+    """Return the number of rows by `data_source` and `extra_info.scorer`."""
     names = {file.schema.column(i).path for i in range(len(file.schema))}
     columns = sorted(names & {"data_source", "extra_info.scorer"})
-    pairs = {
+    return Counter(
         (row["data_source"], (row.get("extra_info") or {}).get("scorer"))
         for batch in file.iter_batches(BATCH_ROWS, columns=columns)
         for row in batch.to_pylist()
-    }
+    )
+
+
+def _runs_programs(pairs: Iterable[tuple[Any, Any]], scorer: Scorer | None) -> bool:
     return any(runs_programs(*pair, scorer) for pair in pairs)
 
 
-def _file_findings(report: CheckReport, scorer: Scorer | None) -> Iterator[DataFinding]:
-    sources = report.stats.groups.get("data_source", Counter())
-    if scorer is None and (names := sorted(EVALUATED_BY_VERL & sources.keys())):
-        count = sum(sources[name] for name in names)
-        message = f"{count:,} rows of {', '.join(names)}: {VERL_EVALUATES}"
-        yield DataFinding(None, "runs_answers", message)
+def _file_findings(
+    report: CheckReport, pairs: Mapping[tuple[Any, Any], int]
+) -> Iterator[DataFinding]:
+    for message, sources in VERL_EVALUATES.items():
+        # prep writes the rows of geometry3k, too, and names our scorer in them.
+        rows = {
+            pair: n for pair, n in pairs.items() if pair[0] in sources and pair[1] != "geometry3k"
+        }
+        if rows:
+            names = ", ".join(sorted({source for source, _ in rows}))
+            text = f"{sum(rows.values()):,} rows of {names}: {message}"
+            yield DataFinding(None, "runs_answers", text)
     if not report.rows:
         yield DataFinding(None, "empty_file", "no rows")
 

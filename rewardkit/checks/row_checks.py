@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from rewardkit.checks.duplicates import question_key
 from rewardkit.errors import call_catching
+from rewardkit.registry import REPLACE_VERL
 from rewardkit.row import AGENT_NAME, BATCH_ROWS, SINGLE_TURN_AGENT, Row, open_parquet
 from rewardkit.scorers.base import (
     NoVerdictError,
@@ -38,8 +39,8 @@ from rewardkit.scorers.right_score import GoldRow
 RULES: Mapping[str, str] = {
     "missing": "prepare the file with rewardkit prep, or add the column",
     "schema": "write the column with the type that is named, or prepare the file with rewardkit prep",
-    "runs_answers": "give verl a reward: reward.custom_reward_function.path=$(rewardkit path math), "
-    "custom_reward_function.path before 0.7.1; then check with --scorer math",
+    "runs_answers": f"{REPLACE_VERL}, custom_reward_function.path before 0.7.1; then check with "
+    "--scorer auto",
     "empty_file": "prepare the file again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would have nothing to answer",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",

@@ -196,7 +196,7 @@ def command(
                     file,
                     extras=replace(extras, earlier_prompts=earlier_prompts),
                     progress=advance,
-                    scorer_name=" ".join([name, *(scoring.settings or ())]),
+                    scorer_name=" ".join([name, *(scoring.settings or ())]) if scorer else "",
                     drop_bad=drop_bad,
                     drop_overlap=drop_overlap,
                     overwrite=overwrite,

@@ -116,6 +116,8 @@ def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
 @cache
 def _row_scorer(group: str, name: str) -> Scorer:
     names = registry.known(group)
+    if group == "data_sources" and name not in names and name.startswith("aime"):
+        name = "aime*"
     fault = ""
     if group == "scorers" and (name == "auto" or registry.is_path(name)):
         fault = f"extra_info.scorer is {name!r}: a row can only name a registered scorer."

@@ -332,3 +332,5 @@ def test_an_audit_of_verl_without_verl_says_which_answers_verl_runs():
         audit("verl", announce=said.append)
     assert "numina_cn_k12" in said[0]
     assert "CVE-2026-6878" in said[0]
+    assert "hiyouga/geometry3k" in said[1]
+    assert all("path=$(rewardkit path auto)" in line for line in said)

@@ -261,7 +261,7 @@ def test_the_rows_that_drop_bad_drops_are_written_with_all_their_columns(tmp_pat
 
 
 def test_rows_whose_answers_verl_would_run_as_code_are_a_finding_without_a_scorer(tmp_path):
-    """verl's default reward evaluates the answers of these data sources (CVE-2026-6878)."""
+    """verl's default reward evaluates their answers (CVE-2026-6878, and SymPy's for geometry3k)."""
     file = foreign(tmp_path, data_source=["numina_olympiads"] * 3)
     report = rewardkit.check(file)
     (finding,) = [each for each in report.examples if each.rule == "runs_answers"]
@@ -269,5 +269,10 @@ def test_rows_whose_answers_verl_would_run_as_code_are_a_finding_without_a_score
     assert finding.message.startswith(
         "3 rows of numina_olympiads: verl's default reward runs Python's eval"
     )
-    assert "rewardkit path math" in RULES["runs_answers"]
-    assert not rewardkit.check(file, scorer=load_scorer("math")).counts["runs_answers"]
+    assert "rewardkit path auto" in RULES["runs_answers"]
+    for reward in ({"scorer": load_scorer("math")}, {"scorer_name": "auto"}):
+        assert not rewardkit.check(file, **reward).counts["runs_answers"]
+    report = rewardkit.check(foreign(tmp_path, data_source=["hiyouga/geometry3k"] * 3))
+    assert "3 rows of hiyouga/geometry3k: verl's default" in report.examples[0].message
+    rewardkit.prep("geometry3k", tmp_path / "prepared.parquet", split="train", sample=True)
+    assert rewardkit.check(tmp_path / "prepared.parquet").ok

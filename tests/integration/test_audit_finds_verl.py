@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.audit import audit
-from rewardkit.registry import EVALUATED_BY_VERL
+from rewardkit.registry import VERL_EVALUATES
 from rewardkit.scorers.math import compute_score
 
 WRAPPERS = Path(__file__).parents[2] / "benchmarks" / "verl_scorers.py"
@@ -81,10 +81,11 @@ def test_verl_s_default_reward_runs_the_answers_of_the_sources_that_we_name_and_
     with tempfile.TemporaryDirectory(prefix=f"verl{os.getpid()}x", dir="/tmp") as name:
         marker = Path(name.replace("_", "")).with_suffix(".ran")  # verl cuts text at an underscore
         response = rf"\boxed{{open('{marker}','w') or 1\pi}}"
-        for source in ("openai/gsm8k", "lighteval/MATH", "math_dapo", *sorted(EVALUATED_BY_VERL)):
+        numina, _ = VERL_EVALUATES.values()
+        for source in ("openai/gsm8k", "lighteval/MATH", "math_dapo", *numina):
             with suppress(Exception):
                 default_compute_score(source, response, "50")
-            assert marker.exists() == (source in EVALUATED_BY_VERL), source
+            assert marker.exists() == (source in numina), source
             marker.unlink(missing_ok=True)
             compute_score(source, response, "50")
             assert not marker.exists()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import random
 import shutil
 
 import pytest
 
 import rewardkit
+from rewardkit import registry
+from rewardkit.launch.preflight.reward import VERL_SOURCES
 from rewardkit.launch.verl.releases import reward_key, reward_overrides
 from rewardkit.row import read_rows, write_rows
 from rewardkit.scorers.base import spec_of
@@ -86,8 +90,6 @@ def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
 
 def test_verl_loads_all_datasets_in_one_list(load, tmp_path):
     """It loads all our datasets, also those with images, as one `data.train_files`."""
-    from rewardkit import registry
-
     names = sorted(registry.DATASETS)
     for name in names:
         rewardkit.prep(name, tmp_path / name, split="all", sample=True)
@@ -182,3 +184,31 @@ def test_our_quoting_survives_hydra(compose, tmp_path, folder):
     assert dict(config.reward_kwargs) == options
     reward = get_reward(compose(*reward_overrides(str(scorer), {}, VERL)))
     assert reward(data_source="", solution_str="#### 1", ground_truth="1")
+
+
+def sources_of_verl():
+    """The data sources that verl's default reward compares with, and its prefixes with a star."""
+    import verl.utils.reward_score as module
+
+    found = set()
+    for node in ast.walk(ast.parse(inspect.getsource(module.default_compute_score))):
+        if isinstance(node, ast.Compare) and ast.unparse(node.left) == "data_source":
+            value = ast.literal_eval(node.comparators[0])
+            found |= {value} if isinstance(value, str) else {*value}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "data_source.startswith":
+            found.add(f"{ast.literal_eval(node.args[0])}*")
+    return found
+
+
+def test_every_data_source_of_verl_s_default_reward_has_a_scorer_of_ours():
+    assert sources_of_verl() == {*VERL_SOURCES} <= registry.DATA_SOURCES.keys()
+
+
+def test_verl_s_default_reward_evaluates_an_answer_of_geometry3k():
+    """Python's own `id` is called; ours reads the same text and runs nothing."""
+    pytest.importorskip("mathruler")
+    from verl.utils.reward_score import default_compute_score
+
+    source, response = "hiyouga/geometry3k", r"\boxed{id(7)-id(7)+6.5}"
+    assert default_compute_score(source, response, "6.5") == 0.9
+    assert scorer_for(source, {})(response, "6.5", {}).score == 0.0

@@ -188,6 +188,8 @@ def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(report_of, tmp
     ("me/unknown", "verl", {"L-52"}),
     ("numina_cn_k12", "verl", {"runs-answers"}),
     ("numina_cn_k12", "math", set()),
+    ("hiyouga/geometry3k", "verl", {"runs-answers"}),
+    ("searchR1_news", "verl", {"L-52"}),
 ])  # fmt: skip
 def test_the_data_sources_of_verl_s_own_scorer(tmp_path, plan, source, scorer, rules):
     file = write(tmp_path / "rows.parquet", ["a"], data_source=[source])
@@ -195,8 +197,8 @@ def test_the_data_sources_of_verl_s_own_scorer(tmp_path, plan, source, scorer, r
     findings = preflight(plan(reward={"scorer": scorer}, data=data), rehearse=True).findings
     assert {finding.rule for finding in findings} == rules
     for finding in findings:
-        line = "reward.custom_reward_function.path=$(rewardkit path math)" in finding.fix
-        assert ("CVE-2026-6878" in finding.text) == line == ("runs" in finding.rule)
+        line = "reward.custom_reward_function.path=$(rewardkit path auto)" in finding.fix
+        assert ("runs Python's eval" in finding.text) == line == ("runs" in finding.rule)
 
 
 @pytest.mark.full

@@ -27,6 +27,12 @@ def test_an_unknown_data_source_lists_the_known_ones_and_says_how_to_register():
         auto.scorer_for("openai/gsm8", {})
 
 
+def test_rows_named_after_another_aime_have_the_scorer_of_aime_as_in_verl():
+    assert auto.compute_score("aime24_x32", "Answer: 25", "25")["score"] == 1.0
+    with pytest.raises(UnknownNameError, match="'AIME24'"):
+        auto.scorer_for("AIME24", {})
+
+
 def test_a_reward_with_verls_signature_gets_the_data_source_of_the_row(monkeypatch):
     def reward(data_source, solution_str, ground_truth, extra_info=None):
         return float(data_source == "mine" and extra_info == {"index": 7})

@@ -13,14 +13,14 @@ from rewardkit.launch.rules.values import MANAGER
 from rewardkit.launch.secret_values import reveal_options
 from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import NEW_KEY, installed_verl, nearest
-from rewardkit.registry import EVALUATED_BY_VERL, VERL_EVALUATES, is_path, with_function
+from rewardkit.registry import DATA_SOURCES, VERL_EVALUATES, is_path, with_function
 from rewardkit.scorers.options import VERL_PARAMETERS
 
 #: The data sources that verl's default_compute_score knows (0.9.1), as shell patterns.
 VERL_SOURCES = (
     "openai/gsm8k lighteval/MATH DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 "
-    "math_dapo math math_dapo_reasoning aime* codecontests apps codeforces taco hiyouga/geometry3k searchR1_*"
-).split() + sorted(EVALUATED_BY_VERL)
+    "math_dapo math math_dapo_reasoning aime* codecontests apps codeforces taco hiyouga/geometry3k"
+).split() + [source for source in DATA_SOURCES if source.startswith(("numina_", "searchR1_"))]
 
 #: What verl itself checks of a plan.
 CHECKS = "verl's composition and validate_config"
@@ -92,13 +92,18 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
 def _check_verl_sources(plan: Plan, report: PreflightReport) -> None:
     """Check that verl's own scorer knows the data sources, and runs no answers of theirs."""
     key, code = reward_path_key(plan), "verl utils/reward_score"
+    if not report.files:
+        report.unchecked.append(
+            "whether verl's own reward knows the data sources, and runs their answers as code: this "
+            "machine has no file of them."
+        )
     for file in report.files:
         for source in file.data_sources:
-            if source in EVALUATED_BY_VERL:
-                text = f"{file.path}: rows of {source}: {VERL_EVALUATES}."
-                fix = f"Set reward.scorer: math, which is {key}=$(rewardkit path math)."
+            for message in (m for m, sources in VERL_EVALUATES.items() if source in sources):
+                text = f"{file.path}: rows of {source}: {message}."
+                fix = f"Set reward.scorer: auto, which is {key}=$(rewardkit path auto)."
                 report.add("error", "runs-answers", key, text, fix, code)
-            elif not any(fnmatchcase(source, known) for known in VERL_SOURCES):
+            if not any(fnmatchcase(source, known) for known in VERL_SOURCES):
                 text = f"{file.path}: verl has no scorer for data_source {source!r}: every sample "
                 text += "would raise NotImplementedError."
                 fix = "Set a scorer; rewardkit list shows them."
