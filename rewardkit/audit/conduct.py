@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product, starmap
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,12 +19,14 @@ from rewardkit.audit.attacks import CHECKS
 from rewardkit.audit.model import AttackResult, AuditRow, Target
 from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 
-#: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process.
-MAX_HANGS = 5
-#: The same for calls that end the process, which takes less time.
-MAX_EXITS = 10
-#: Calls that are repeated in another order and by several threads.
-MAX_REPEATED_CALLS = 48
+#: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process. The
+#: same for calls that end the process, each of which is tried twice.
+MAX_HANGS = MAX_EXITS = 5
+#: The same for calls that end the process if no call has returned.
+MAX_FIRST_EXITS = 2
+#: Calls that are repeated in another order and by several threads, and those of them with programs, which
+#: take processes of their own.
+MAX_REPEATED_CALLS, MAX_REPEATED_PROGRAMS = 48, 4
 #: Number of threads that make these calls at once, and number of rounds.
 THREADS, ROUNDS = 8, 3
 #: Calls of a scorer that asks a model that are made at once.
@@ -57,7 +60,7 @@ class CallRecorder:
     """Makes the calls of an audit, and records their durations and the results of all checks.
 
     `keys` are those of the first result with a score, and `numeric_keys` those whose values were numbers
-    in every one.
+    in every one; `not_run` are the names of attacks and checks of which not all calls were made.
     """
 
     def __init__(self, process: ScorerProcess) -> None:
@@ -67,18 +70,31 @@ class CallRecorder:
         self.repeatable_calls: list[RecordedCall] = []
         self.keys: tuple[str, ...] | None = None
         self.numeric_keys: tuple[str, ...] = ()
+        self.not_run: dict[str, None] = {}
+
+    @property
+    def ends(self) -> int:
+        """Number of calls that hung or ended the process."""
+        return self.checks["hangs"].failed + self.checks["exits"].failed
 
     @property
     def is_stopped(self) -> bool:
         """Whether the scorer hung or ended too often, so that no more calls are made."""
-        checks = self.checks
-        return checks["hangs"].failed >= MAX_HANGS or checks["exits"].failed >= MAX_EXITS
+        hangs, exits = self.checks["hangs"].failed, self.checks["exits"].failed
+        has_returned = exits < len(self.seconds)
+        return hangs >= MAX_HANGS or exits >= (MAX_EXITS if has_returned else MAX_FIRST_EXITS)
 
-    def call_all(self, calls: Sequence[tuple[AuditRow, str]]) -> list[CallOutcome | None]:
-        """Score responses; None for a call that is not made any more, or to which a model has no verdict."""
+    def call_all(
+        self, calls: Sequence[tuple[AuditRow, str]], most_ends: float = inf
+    ) -> list[CallOutcome | None]:
+        """Score responses; None for a call to which a model has no verdict, or that is not made any more.
+
+        No more are made if the audit is stopped, or after more than `most_ends`.
+        """
 
         def call(row: AuditRow, response: str) -> CallOutcome | None:
-            return None if self.is_stopped else self.process.call(row, response, row.gold)
+            is_over = self.is_stopped or self.ends > most_ends
+            return None if is_over else self.process.call(row, response, row.gold)
 
         outcomes: Iterable[CallOutcome | None] = starmap(call, calls)
         if self.process.asks_server:
@@ -102,19 +118,22 @@ class CallRecorder:
             if keys != self.keys:
                 got = f"keys {', '.join(keys) or 'none, a bare number'}"
                 self.checks["keys_differ"].add_failure(response, row.gold, got)
-            if len(response) < MAX_REPEATED_CHARS and outcome.seconds < MAX_REPEATED_SECONDS:
+            is_short = len(response) < MAX_REPEATED_CHARS
+            if row.problem or (is_short and outcome.seconds < MAX_REPEATED_SECONDS):
                 self.repeatable_calls.append((row, response, outcome.score))
         is_verdict = outcome.score is not None and not outcome.fails("no_verdict")
         return outcome if is_verdict or not self.process.asks_server else None
 
     def sample_calls(self) -> list[RecordedCall]:
-        """Return calls from the whole audit, to repeat them."""
-        step = -(-len(self.repeatable_calls) // MAX_REPEATED_CALLS) or 1
-        return self.repeatable_calls[::step]
+        """Return calls from the whole audit, to repeat them; with programs those that come first."""
+        programs = [call for call in self.repeatable_calls if call[0].problem]
+        answers = [call for call in self.repeatable_calls if not call[0].problem]
+        step = -(-len(answers) // MAX_REPEATED_CALLS) or 1
+        return [*programs[:MAX_REPEATED_PROGRAMS], *answers[::step]]
 
     def results(self) -> list[AttackResult]:
-        """Return a result for each check that applies to the scorer."""
-        others = _OWN_CALLS if self.process.asks_server else {"no_verdict"}
+        """Return a result for each check that applies to the scorer and was run."""
+        others = _OWN_CALLS if self.process.asks_server else {"no_verdict", *self.not_run}
         results = [result for name, result in self.checks.items() if name not in others]
         return [replace(result, tried=len(self.seconds)) for result in results]
 
@@ -123,12 +142,14 @@ def check_conduct(recorder: CallRecorder, targets: list[Target], sources: int) -
     """Make the checks with calls of their own on rows of some data sources in the scorer's form."""
     # Even if calls hang, as many do on a busy machine.
     check_code(recorder, targets[: CODE_ROWS_PER_SOURCE * sources])
-    if not recorder.is_stopped:
+    if recorder.is_stopped:
+        recorder.not_run.update(dict.fromkeys(sorted(_OWN_CALLS - {"runs_code"})))
+    else:
         check_types(recorder, targets[0])
         check_order(recorder)
         check_threads(recorder)
         median = statistics.median(recorder.seconds)
-        if median > SLOW_SECONDS and not targets[0].problem:  # running a program takes longer
+        if median > SLOW_SECONDS and not targets[0].row.problem:  # running a program takes longer
             got = f"median {median * 1000:.0f} ms a call"
             recorder.checks["slow"].add_failure("(all responses)", "", got)
 
@@ -136,10 +157,11 @@ def check_conduct(recorder: CallRecorder, targets: list[Target], sources: int) -
 def check_types(recorder: CallRecorder, t: Target) -> None:
     """Check the types that verl passes besides text: NumPy's text, and None for a null."""
     response, call, odd = t.right_response, recorder.process.call, recorder.checks["odd_types"]
-    odd_call = call(t.row, response, t.gold, is_odd=True)
-    if odd_call.score != call(t.row, response, t.gold).score:
-        odd.add_failure(f"np.str_({response!r})", f"np.str_({t.gold!r})", odd_call.summary)
-    for text, gold in ((None, t.gold), (response, None), (None, None)):
+    own = t.row.gold
+    odd_call = call(t.row, response, own, is_odd=True)
+    if odd_call.score != call(t.row, response, own).score:
+        odd.add_failure(f"np.str_({response!r})", f"np.str_({own!r})", odd_call.summary)
+    for text, gold in ((None, own), (response, None), (None, None)):
         if (outcome := call(t.row, text, gold)).score is None:
             odd.add_failure(str(text), str(gold), outcome.summary)
 
@@ -179,14 +201,18 @@ def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
     # One word in LaTeX, without the `_` of `tempfile`.
     marker = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
     for target in targets:
-        for program, gold in product(_programs(str(marker)), (target.row.gold, _MATRIX)):
+        calls = [*product(_programs(str(marker)), (target.row.gold, _MATRIX))]
+        got = "the program was run"
+        if target.row.problem:  # it has to run, but not to write files there
+            calls, got = calls[:1], "the program wrote a file outside its folder"
+        for program, gold in calls:
             response = target.respond(program)
             outcome = recorder.process.call(target.row, response, gold)
             if marker.exists():
                 marker.unlink()
-                recorder.checks["runs_code"].add_failure(response, gold, "the program was run")
+                recorder.checks["runs_code"].add_failure(response, gold, got)
             hangs += outcome.fails("hangs")
-            if hangs >= MAX_HANGS:
+            if hangs >= MAX_HANGS or outcome.fails("exits"):
                 return
 
 
@@ -204,22 +230,18 @@ def _programs(marker: str) -> Iterator[str]:
 def check_growth(recorder: CallRecorder, t: Target) -> None:
     """Check how the time grows from 50 KB of text to 1 MB."""
     for piece in _LONG_TEXTS:
-        if recorder.is_stopped:
-            return
-        short, long = (_seconds(recorder, t, piece, size) for size in (50_000, 1_000_000))
-        ratio = long / max(short, 1e-6)
-        if long > SLOW_LONG_SECONDS or (ratio > SLOW_GROWTH and long > SLOW_LONG_SECONDS / 10):
-            got = f"{short * 1000:.1f} ms for 50 KB, {long * 1000:.0f} ms for 1 MB"
+        # A second time, because the machine may have been busy.
+        if _growth(recorder, t, piece) and (got := _growth(recorder, t, piece)):
             recorder.checks["grows"].add_failure(f"{piece!r} repeated", t.gold, got)
 
 
-def _seconds(recorder: CallRecorder, t: Target, piece: str, size: int) -> float:
-    """Return the time of a call on a text of this many characters, the shorter of two."""
-    response = piece * (size // len(piece)) + t.wrong_response
-    times = []
-    for _ in range(2):
-        (outcome,) = recorder.call_all([(t.row, response)])
-        times.append(outcome.seconds if outcome else recorder.process.seconds)
-        if times[-1] > SLOW_LONG_SECONDS:
-            break
-    return min(times)
+def _growth(recorder: CallRecorder, t: Target, piece: str) -> str:
+    """Return the times of two calls if the one with the longer text is slow, else ""."""
+    texts = [piece * (size // len(piece)) + t.wrong_response for size in (50_000, 1_000_000)]
+    outcomes = recorder.call_all([(t.row, text) for text in texts])
+    short, long = (each.seconds if each else 0.0 for each in outcomes)
+    added = long - short if t.row.problem else long  # running the program takes its own time
+    is_steep = long > SLOW_GROWTH * max(short, 1e-6) and added > SLOW_LONG_SECONDS / 10
+    if added > SLOW_LONG_SECONDS or is_steep:
+        return f"{short * 1000:.1f} ms for 50 KB, {long * 1000:.0f} ms for 1 MB"
+    return ""

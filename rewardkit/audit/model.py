@@ -21,9 +21,11 @@ Severity: TypeAlias = Literal["high", "medium", "low"]
 #: The worst first.
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 
-#: Failures of each attack that a report shows, and characters of each text in them.
+#: Failures of each attack that a report shows, and characters of each text in them; names of attacks
+#: that were not run.
 MAX_EXAMPLES = 5
 MAX_TEXT_CHARACTERS = 200
+MAX_NAMES = 10
 
 _NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
 _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
@@ -37,6 +39,12 @@ class AuditRow:
     gold: str
     data_source: str
     extra_info: Mapping[str, Any]
+
+    @cached_property
+    def problem(self) -> Problem | None:
+        """The problem that a program solves; None if the row asks for an answer."""
+        problem = call_catching(read_problem, self.gold) if self.gold[:1] == "{" else None
+        return problem if isinstance(problem, Problem) else None
 
 
 _BARE, _HASH, _BOX, _ANSWER, _SAYS = PLAIN_FORMS
@@ -77,16 +85,10 @@ class Target:
     @cached_property
     def gold(self) -> str:
         """The correct answer; the first one if the row has alternatives, the solution of a problem."""
-        if self.problem:
+        if self.row.problem:
             info = self.row.extra_info  # `prep` writes the solution into `answer`
             return str(info.get("solution") or info.get("answer") or "")
         return alternatives(self.row.gold)[0] if self.has_alternatives else self.row.gold
-
-    @cached_property
-    def problem(self) -> Problem | None:
-        """The problem that a program solves; None if the row asks for an answer."""
-        problem = call_catching(read_problem, self.row.gold) if self.row.gold[:1] == "{" else None
-        return problem if isinstance(problem, Problem) else None
 
     @cached_property
     def has_alternatives(self) -> bool:
@@ -98,7 +100,7 @@ class Target:
     @cached_property
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
-        if self.problem:
+        if self.row.problem:
             return "raise ValueError"
         if self.has_alternatives:
             return another_answer(*alternatives(self.row.gold))
@@ -289,8 +291,9 @@ def format_score(score: float | None) -> str:
 class AuditReport:
     """The result of an audit: profiles, and a result for each attack that applied to a row.
 
-    `left_out` are data sources of the packaged rows that the scorer does not reward; `is_stopped` says
-    whether it hung or ended its process too often to go on.
+    `left_out` are data sources of the packaged rows that the scorer does not reward; `not_run` are
+    attacks of which not all calls were made; `is_stopped` says whether the scorer hung or ended its
+    process too often to go on.
     """
 
     scorer: str
@@ -301,6 +304,7 @@ class AuditReport:
     median_ms: float
     worst_ms: float
     left_out: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
     is_stopped: bool = False
     grade: str = field(init=False)
 
@@ -312,6 +316,16 @@ class AuditReport:
     def failed(self) -> tuple[AttackResult, ...]:
         """The attacks that went through, the worst first."""
         return self.at_least("low")
+
+    @property
+    def omissions(self) -> str:
+        """What was not run, and why, in words; "" if all calls were made."""
+        if not self.is_stopped and not self.not_run:
+            return ""
+        reason = STOPPED_EARLY if self.is_stopped else NOT_REPEATED
+        names, more = self.not_run[:MAX_NAMES], len(self.not_run) - MAX_NAMES
+        others = f" and {more} others" if more > 0 else ""
+        return f"{reason} Not run, or not on all rows: {', '.join(names) or 'nothing'}{others}."
 
     def at_least(self, severity: Severity) -> tuple[AttackResult, ...]:
         """Return the attacks of this severity or worse that went through, the worst first."""
@@ -337,11 +351,12 @@ GRADE_MEANINGS = {
     "F": "Four attacks or more of high severity succeeded, or the gold is not rewarded, or a plainly "
     "wrong answer is: do not train with this scorer.",
 }
-#: What to know about an audit that `is_stopped`.
+#: What to know about an audit that `is_stopped`, and about one that was not.
 STOPPED_EARLY = (
     "The audit stopped early, because the scorer hung or ended its process too often: the attacks that "
     "are missing may succeed, too."
 )
+NOT_REPEATED = "An attack with programs ends with the first that hangs or ends the scorer."
 #: A scorer that fails one of these attacks gets the grade F.
 BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rewardkit.audit.model import (
     GRADE_MEANINGS,
     SEVERITIES,
-    STOPPED_EARLY,
     AttackResult,
     AuditReport,
     format_score,
@@ -51,12 +50,11 @@ def audit_page(report: AuditReport) -> Page:
     )
     name = report.scorer.rpartition("/")[2]
     title = f"{name}: {len(failed)} of {len(report.findings)} attacks succeeded"
-    stopped = f" {STOPPED_EARLY}" if report.is_stopped else ""
     grades = Table(
         ("grade", "meaning"),
         [(Badge(each, _LEVELS[each]), meaning) for each, meaning in GRADE_MEANINGS.items()],
         "What the grade means",
-        note=f"The grade of this scorer is {grade}.{stopped}",
+        note=f"The grade of this scorer is {grade}. {report.omissions}".rstrip(),
         bold=[(list(GRADE_MEANINGS).index(grade), 1)],
     )
     meanings = " ".join(f"{s.capitalize()}: {meaning}" for s, meaning in SEVERITY_MEANINGS.items())

@@ -35,15 +35,16 @@ def _read(group: str, kind: Kind) -> list[Attack]:
 
 
 def _write(entry: Mapping[str, Any], t: Target) -> Responses:
-    problem = t.problem
+    problem = t.row.problem
     name = (problem and problem.entry_point) or "main"
     for template in (*entry.get("both", ()), *entry.get(problem.kind if problem else "", ())):
         yield t.respond(template.replace("$gold", t.gold).replace("$name", name))
 
 
 def _first_tests_only(t: Target) -> Responses:
-    if t.problem and t.problem.kind == "run" and len(t.problem.tests) > 1:
-        inputs = [text for text, _ in t.problem.tests[:-1]][:10]
+    problem = t.row.problem
+    if problem and problem.kind == "run" and len(problem.tests) > 1:
+        inputs = [text for text, _ in problem.tests[:-1]][:10]
         yield t.respond(
             f"import io, sys\ntext = sys.stdin.read()\nif text.strip() not in {[i.strip() for i in inputs]!r}:\n"
             f"    sys.exit()\nsys.stdin = io.StringIO(text)\n{t.gold}"

@@ -45,10 +45,10 @@ CALL_TIMEOUT_SECONDS = 5.0
 MODEL_CALL_TIMEOUT_SECONDS = 120.0
 
 #: The same for rows whose responses are programs, some of which never end.
-PROGRAM_CALL_TIMEOUT_SECONDS = 60.0
+PROGRAM_CALL_TIMEOUT_SECONDS = 30.0
 
-#: Default number of rows, and the default for a scorer that asks a model.
-ROWS, MODEL_ROWS = 64, 4
+#: Default number of rows; the defaults for a scorer that asks a model, and for rows with programs.
+ROWS, MODEL_ROWS, PROGRAM_ROWS = 64, 4, 4
 
 #: The name of verl's default reward.
 VERL = "verl"
@@ -78,10 +78,11 @@ def audit(
     Args:
         scorer: a built-in name, `my_reward.py:function`, or `verl` for verl's default reward.
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
-        rows: number of rows to sample; None for 64, or 4 for a scorer that asks a model.
+        rows: number of rows to sample; None for 64, of which 4 with programs, or for 4 if the scorer asks
+            a model.
         seed: random seed for sampling rows.
         options: options of the scorer.
-        seconds: timeout per call; a longer call counts as a hang. None for 5, for 60 where responses
+        seconds: timeout per call; a longer call counts as a hang. None for 5, for 30 where responses
             are programs, or for 120 for a scorer that asks a model.
         load_seconds: timeout for importing the scorer.
         progress: called with 1 after every attack on a row.
@@ -106,8 +107,10 @@ def audit(
             sample = packaged_rows(scorer, count, seed, process.options)
         else:
             sample = sample_rows(data, count, seed)
-        runs_programs = any(Target(row, FENCE).problem for row in sample)
-        call_seconds = PROGRAM_CALL_TIMEOUT_SECONDS if runs_programs else CALL_TIMEOUT_SECONDS
+        programs = [row for row in sample if row.problem]
+        if rows is None:
+            sample = [row for row in sample if row not in programs[PROGRAM_ROWS:]]
+        call_seconds = PROGRAM_CALL_TIMEOUT_SECONDS if programs else CALL_TIMEOUT_SECONDS
         process.seconds = most_seconds if process.asks_server else seconds or call_seconds
         if process.asks_server:
             announce(_announcement(process, sample))
@@ -123,7 +126,8 @@ def audit(
             )
         targets = _row_targets(sample, profiles)
         sources = {profile.data_source for profile in profiles}
-        recorder = CallRecorder(process)
+        # If the scorer does not even answer golds, the calls so far are all that is known of it.
+        recorder = probe if probe.is_stopped else CallRecorder(process)
         recorder.repeatable_calls = [
             call for call in probe.repeatable_calls if call[0].data_source in sources
         ]
@@ -143,7 +147,8 @@ def audit(
         median_ms=ordinary * 1000,
         worst_ms=max(recorder.seconds) * 1000,
         left_out=tuple(each.data_source for each in all_profiles if each not in profiles),
-        is_stopped=probe.is_stopped or recorder.is_stopped,
+        not_run=tuple(recorder.not_run),
+        is_stopped=recorder.is_stopped,
     )
 
 
@@ -210,11 +215,16 @@ def _run_attack(
     rows: list[_RowTarget],
     progress: Callable[[int], object],
 ) -> AttackResult:
-    """Run an attack on all rows that it applies to; holes are also tried in the other forms."""
+    """Run an attack on all rows that it applies to; holes are also tried in the other forms.
+
+    A program that hangs or ends the scorer does so on every row, and each time costs a timeout or a new
+    process: the attack ends with it.
+    """
     result, counts = AttackResult.of(attack), Counter[str]()
+    most_ends = recorder.ends if attack.is_program else math.inf
     has_other_forms = attack.kind == "hole" and not recorder.process.asks_server
     for own, other, profile in rows:
-        if attack.is_program != bool(own.problem):
+        if attack.is_program != bool(own.row.problem):
             continue
         counts[profile.data_source] += 1
         if attack.max_rows and counts[profile.data_source] > attack.max_rows:
@@ -225,7 +235,8 @@ def _run_attack(
                 for gold in attack.golds or [target.row.gold]
                 for response in dict.fromkeys(attack.responses(target))
             ]
-            for (row, response), outcome in zip(calls, recorder.call_all(calls), strict=True):
+            outcomes = recorder.call_all(calls, most_ends)
+            for (row, response), outcome in zip(calls, outcomes, strict=True):
                 if outcome is None:
                     continue
                 result.tried += 1
@@ -233,6 +244,8 @@ def _run_attack(
                 if is_rewarded != (attack.kind == "miss"):
                     result.add_failure(response, row.gold, outcome.summary)
             progress(1)
+            if None in outcomes and (recorder.is_stopped or recorder.ends > most_ends):
+                recorder.not_run[attack.name] = None
     return result
 
 
@@ -255,7 +268,7 @@ def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own, forms = recorder.process.form, profile_forms(recorder.process)
-    if all(Target(row, FENCE).problem for row in rows):
+    if all(row.problem for row in rows):
         own, forms = FENCE, (FENCE,)
 
     def scores(form: AnswerForm, name: str) -> list[float]:

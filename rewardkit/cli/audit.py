@@ -32,7 +32,8 @@ def command(
     rows: Annotated[
         int | None,
         option(
-            "Number of rows to build attacks from; 64, or 4 for a scorer that asks a model.", min=1
+            "Number of rows to build attacks from; 64, or 4 of programs or for a scorer that asks a model.",
+            min=1,
         ),
     ] = None,
     seed: Annotated[int, option("Random seed for sampling rows.")] = 0,
@@ -82,7 +83,7 @@ def command(
 
 
 def _print(report: AuditReport) -> None:
-    from rewardkit.audit.model import GRADE_MEANINGS, STOPPED_EARLY
+    from rewardkit.audit.model import GRADE_MEANINGS
     from rewardkit.text import row_count
 
     if report.failed:
@@ -105,8 +106,8 @@ def _print(report: AuditReport) -> None:
     typer.echo(
         f"{report.calls:,} calls, median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms"
     )
-    if report.is_stopped:
-        print_wrapped(STOPPED_EARLY)
+    if report.omissions:
+        print_wrapped(report.omissions)
     print_wrapped(GRADE_MEANINGS[report.grade])
     typer.echo(
         f"{report.scorer}: grade {report.grade}, "

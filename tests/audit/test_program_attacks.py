@@ -79,6 +79,8 @@ def test_an_audit_finds_what_a_naive_reward_pays(tmp_path):
         for row in packaged_problems("taco")
     ]
     report = audit(f"{path}:compute_score", data=rows, seconds=3)
+    assert "never_ends" in report.not_run  # once is enough, and the page says so
+    assert "Not run, or not on all rows: " in report.omissions
     failed = {result.attack for result in report.findings if result.failed}
     assert failed >= {
         "equal_to_everything",

@@ -50,5 +50,8 @@ def test_an_audit_that_stopped_early_says_so_and_has_no_good_grade(run, tmp_path
     completed = run("audit", "ends.py", "--rows", "2", "--html", "a.html")
     assert "stopped early" in " ".join(completed.stdout.split())
     assert "stopped early" in (tmp_path / "a.html").read_text()
-    assert json.loads(run("audit", "ends.py", "--rows", "2", "--json").stdout)["is_stopped"]
+    report = json.loads(run("audit", "ends.py", "--rows", "2", "--json").stdout)
+    assert report["is_stopped"]
+    assert report["calls"] == 2
+    assert {"hedge", "thread_unsafe", "hostile_text"} <= {*report["not_run"]}
     assert "grade F" in completed.stdout
