@@ -11,7 +11,8 @@ text in one of these forms:
 
 `rewardkit.structures.calls` defines the forms of a response. All calls of the gold have to be there and no
 other: arguments are equal by type and value, numbers by value (`1` is `1.0`, and neither is `"1"` nor
-`true`). Where the gold lists values, as BFCL does, texts are compared without case, blanks and
+`true`). The values of Qwen3-Coder's XML calls have the types in `extra_info.tools`, or those of the gold.
+Where the gold lists values, as BFCL does, texts are compared without case, blanks and
 the signs `,./-_*^'"`, except in numbers. Calls in a thought do not count.
 
 | reward | pays |
@@ -35,6 +36,7 @@ from rewardkit.structures.calls import (
     Call,
     UnreadableCallError,
     read_calls,
+    types_of,
 )
 from rewardkit.structures.gold_calls import (
     MAX_CALLS,
@@ -50,7 +52,7 @@ from rewardkit.structures.gold_calls import (
 def score(
     response: str,
     ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
+    extra_info: Mapping[str, Any] | None = None,
     *,
     reward: Literal["all", "fraction"] = "all",
     order: bool = False,
@@ -60,7 +62,7 @@ def score(
     Args:
         response: the model's text.
         ground_truth: the calls that are right; see above.
-        extra_info: not read.
+        extra_info: `tools` may have the schemas of the tools, for calls whose values have no type.
         reward: what is paid; see above.
         order: whether the calls must be in the order of the gold.
 
@@ -72,7 +74,7 @@ def score(
     except UnreadableCallError:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
     try:
-        calls = read_calls(response)
+        calls = read_calls(response, types_of((extra_info or {}).get("tools")))
     except UnreadableCallError:
         return Score.wrong("", Status.UNPARSED_ANSWER)
     if not calls:

@@ -1,15 +1,22 @@
 """Function calls in a response, in the forms of Hermes, Qwen, Llama, OpenAI, ToolRL and BFCL.
 
-A response is read from the end of its thought on. Its calls are all in `<tool_call>` blocks, or all after
-`<|python_tag|>` or `[TOOL_CALLS]`, or in the fence, or the JSON or line of their own, with which it ends. A call is
-`{"name": ..., "arguments": {...}}`, with `parameters` for `arguments`, inside `function`, and its arguments
-may be JSON text; or it is Python, `f(a=1)` or `[f(a=1), g(b="x")]`, which is rewritten as JSON, sign by sign:
-names with literals, without positions, variables or operators. Nothing is evaluated.
+A response is read from the end of its thought on, without `<tool_response>` blocks, which are a tool's words. Its
+calls are all in `<tool_call>` blocks, or all after `<|python_tag|>` or `[TOOL_CALLS]`, or in the fence, or the JSON
+or line of their own, with which it ends. A call is `{"name": ..., "arguments": {...}}`, with `parameters` for
+`arguments`, inside `function`, and its arguments may be JSON text; or it is Python, `f(a=1)` or
+`[f(a=1), g(b="x")]`, which is rewritten as JSON, sign by sign: names with literals, without positions, variables or
+operators. Nothing is evaluated.
+
+Qwen3-Coder writes `<function=NAME><parameter=KEY>VALUE</parameter></function>`, with or without `<tool_call>`, and
+a value without a type. As in vLLM's parser `qwen3_coder`, a line end on either side is not part of it, and its type is
+that of the tool's schema; without a schema it is text, or what it is as JSON or Python, whichever the gold has.
+vLLM and verl disagree on what is not closed or nested; here it is not a call.
 """
 
 import json
 import re
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.structures.json_text import (
     MAX_DIGITS,
@@ -21,6 +28,7 @@ from rewardkit.structures.json_text import (
 )
 
 BEGIN, END = "<tool_call>", "</tool_call>"
+_RESULT, _RESULT_END = "<tool_response>", "</tool_response>"
 
 #: Signs, names and values of calls in Python's syntax.
 MAX_TOKENS = 4_000
@@ -41,9 +49,25 @@ _ESCAPE = re.compile(
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
+#: A call of Qwen3-Coder: its start, one of its values, its end.
+_FUNCTION = "<function="
+_XML_START = re.compile(r"\s*<function=([^<>\s]{1,200})>")
+_XML_VALUE = re.compile(r"\s*<parameter=([^<>\s]{1,200})>\n?(.*?)\n?</parameter>", re.DOTALL)
+_XML_END = re.compile(r"\s*</function>\s*(?:</tool_call>\s*)?")
+_TEXT_TYPES = frozenset({"string", "str", "text", "varchar", "char", "enum"})
+
+#: The type of each argument of each function, by its schema.
+Types: TypeAlias = Mapping[tuple[str, str], str]
+
 
 class UnreadableCallError(ValueError):
     """A text is not a list of calls."""
+
+
+class Untyped(str):
+    """A value of which a call gives the text and not the type."""
+
+    __slots__ = ()
 
 
 class Call(NamedTuple):
@@ -53,16 +77,23 @@ class Call(NamedTuple):
     arguments: dict[str, Any]
 
 
-def read_calls(response: str) -> list[Call]:
+def read_calls(response: str, types: Types | None = None) -> list[Call]:
     """Return the calls of a response; [] if it has none.
+
+    Args:
+        response: the response.
+        types: the types of arguments, for calls that do not say them.
 
     Raises:
         UnreadableCallError: it has a text in the place of calls that does not consist of calls.
     """
-    text = text_after_thought(response)
+    first, *others = text_after_thought(response).split(_RESULT)
+    text = "\n".join([first, *(other.partition(_RESULT_END)[2] for other in others)])
     if BEGIN in text:
         blocks = [part.partition(END)[0] for part in text.split(BEGIN)[1:]]
-        return [call for block in blocks for call in calls_of(block)]
+        return [call for block in blocks for call in calls_of(block, types)]
+    if _FUNCTION in text:
+        return calls_of(text[text.index(_FUNCTION) :], types)
     for mark in _MARKS:
         if mark in text:
             return calls_of(_SPECIAL.sub("", text.rpartition(mark)[2]))
@@ -89,12 +120,68 @@ def _last_json_calls(text: str) -> list[Call]:
     return calls_of(last[1]) if before[-1:] in ("", "\n") else []  # "not {...}" is not a call
 
 
-def calls_of(text: str) -> list[Call]:
+def types_of(tools: Any) -> Types:
+    """Return the types of arguments in the schemas of tools: a list, or its JSON text; {} for anything else."""
+    if isinstance(tools, str):
+        try:
+            tools = read_value(tools)
+        except UnreadableJSONError:
+            return {}
+    types = {}
+    for tool in tools if isinstance(tools, list) else ():
+        function = tool.get("function", tool) if isinstance(tool, dict) else {}
+        function = function if isinstance(function, dict) else {}
+        schema = function.get("parameters")
+        fields = schema.get("properties", schema) if isinstance(schema, dict) else None
+        for key, field in fields.items() if isinstance(fields, dict) else ():
+            if isinstance(field, dict) and isinstance(field.get("type"), str):
+                types[str(function.get("name")), str(key)] = field["type"].partition(",")[0].lower()
+    return types
+
+
+def _read_xml(text: str, types: Types) -> list[Call]:
+    calls, place = list[Call](), 0
+    while start := _XML_START.match(text, place):
+        arguments, place = dict[str, Any](), start.end()
+        while match := _XML_VALUE.match(text, place):
+            key, value = match.groups()
+            if key in arguments or "<parameter=" in value or _FUNCTION in value:
+                raise UnreadableCallError(f"a value is not closed, or {key!r} is repeated")
+            kind = types.get((start[1], key))
+            typed = value if kind in _TEXT_TYPES else readings(Untyped(value))[-1]
+            arguments[key] = typed if kind else Untyped(value)
+            place = match.end()
+        if not (end := _XML_END.match(text, place)):
+            raise UnreadableCallError("a call is not closed")
+        place = end.end()
+        calls.append(Call(start[1], arguments))
+    if place < len(text):
+        raise UnreadableCallError("there is a text beside a call")
+    return calls
+
+
+def readings(value: Any) -> list[Any]:
+    """Return what a value may be: the text of an untyped one, and last what it is as JSON or Python."""
+    if not isinstance(value, Untyped):
+        return [value]
+    try:
+        values = read_values(value)
+    except UnreadableJSONError:
+        try:
+            values = _read_python(value)
+        except UnreadableCallError:
+            values = []
+    return [str(value), *values[:1]] if len(values) == 1 else [str(value)]
+
+
+def calls_of(text: str, types: Types | None = None) -> list[Call]:
     """Return the calls of which a text consists, at least one.
 
     Raises:
         UnreadableCallError: it has something else.
     """
+    if text.lstrip().startswith(_FUNCTION):
+        return _read_xml(text, types or {})
     try:
         values = read_values(text)
     except UnreadableJSONError:

@@ -4,7 +4,15 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rewardkit.structures.calls import BEGIN, END, Call, UnreadableCallError, call_of, calls_of
+from rewardkit.structures.calls import (
+    BEGIN,
+    END,
+    Call,
+    UnreadableCallError,
+    call_of,
+    calls_of,
+    readings,
+)
 from rewardkit.structures.json_text import UnreadableJSONError, are_equal, read_value, read_values
 
 #: Calls of a gold, and of a response that are compared.
@@ -75,9 +83,9 @@ def match(call: Call, gold: GoldCall) -> Match:
         if name not in call.arguments:
             parts -= gold.lists_values and "" in value
         elif gold.lists_values:
-            right += _is_allowed(call.arguments[name], value)
+            right += any(_is_allowed(each, value) for each in readings(call.arguments[name]))
         else:
-            right += are_equal(call.arguments[name], value)
+            right += any(are_equal(each, value) for each in readings(call.arguments[name]))
     return Match(right, parts)
 
 

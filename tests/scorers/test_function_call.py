@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.checks.row_checks import check_row
@@ -21,6 +21,13 @@ OPENAI = json.dumps(
     [{"id": "c1", "type": "function", "function": {"name": "ship.send", "arguments": '{"to": "Oslo", "tons": 2}'}}]
 )  # fmt: skip
 PYTHON = 'ship.send(to="Oslo", tons=2)'
+XML = "<function=ship.send>\n<parameter=to>\nOslo\n</parameter>\n<parameter=tons>\n2\n</parameter>\n</function>"
+TOOLS = [
+    {
+        "name": "ship.send",
+        "parameters": {"properties": {"to": {"type": "string"}, "tons": {"type": "integer"}}},
+    }
+]
 
 READ = [
     f"<tool_call>\n{CALL}\n</tool_call>",
@@ -39,8 +46,19 @@ READ = [
     f"[{PYTHON}]",
     f"So I call\n[{PYTHON}]",
     "ship.send(tons=+2.0, to='\\x4fslo',)",
+    f"<tool_call>\n{XML}\n</tool_call>",
+    f"I send it. {XML}\n</tool_call>",  # as Qwen3-Coder often writes it
+    XML.replace("\n", ""),
+    f"<tool_call>{CALL}</tool_call><tool_response>done</tool_response>",
 ]
 UNREAD = [
+    (f"<tool_response>\n<tool_call>{CALL}</tool_call>\n</tool_response>Done.", Status.NO_ANSWER),
+    (f"<tool_response>\n{CALL}", Status.NO_ANSWER),
+    (XML.removesuffix("</function>"), Status.UNPARSED_ANSWER),
+    (XML.replace("</parameter>", "", 1), Status.UNPARSED_ANSWER),
+    (XML.replace("=tons", "=to"), Status.UNPARSED_ANSWER),
+    (f"{XML} or not", Status.UNPARSED_ANSWER),
+    (f"<tool_call>{XML}{CALL}</tool_call>", Status.UNPARSED_ANSWER),
     ("I send two tons to Oslo.", Status.NO_ANSWER),
     (f"<think>{PYTHON}", Status.NO_ANSWER),
     (f"<think>{PYTHON}</think>Done.", Status.NO_ANSWER),
@@ -72,6 +90,34 @@ def test_what_is_not_a_call_is_not_paid(response, status):
     for reward in ("all", "fraction"):
         assert score(response, GOLD, reward=reward)[:2] == (0.0, False)
     assert score(response, GOLD).status is status
+
+
+@every(
+    ("text", "kind", "gold", "right"),
+    [
+        ("2", "integer", 2, True), ("2", "string", 2, False), ("2", "string", "2", True), ("2", "integer", "2", False),
+        ("True", "boolean", True, True), ("yes", "boolean", True, False), ("[1, 2]", "array", [1, 2], True),
+        ("{'a': 1}", "dict", {"a": 1}, True), ("a\n\nb\n", "str, optional", "a\n\nb", True), ("1e999", "number", 1, False),
+        ("2", None, 2, True), ("2", None, "2", True), ("true", None, True, True), ("[", None, "[", True),
+        ("1", None, True, False), ("1, 2", None, "1, 2", True), ("null", None, None, True), ("f()", None, {}, False),
+    ],
+)  # fmt: skip
+def test_a_value_of_an_xml_call_has_the_type_of_the_schema_or_else_of_the_gold(
+    text, kind, gold, right
+):
+    response = f"<function=f><parameter=x>\n{text}</parameter></function>"
+    function = {"name": "f", "parameters": {"x": {"type": kind}}}
+    for tools in ([function], json.dumps([{"type": "function", "function": function}])):
+        info = {"tools": tools} if kind else {"tools": [None, 7, {"parameters": [function]}]}
+        truth = json.dumps([{"name": "f", "arguments": {"x": gold}}])
+        assert score(response, truth, info).correct is right
+        assert score(response, json.dumps([{"f": {"x": ["no", gold]}}]), info).correct is right
+
+
+def test_a_schema_types_the_values_of_a_call_as_the_gold_does():
+    assert score(XML, GOLD, {"tools": TOOLS}).correct
+    assert not score(XML.replace("2", "two"), GOLD, {"tools": TOOLS}).correct
+    assert json.loads(score(XML, GOLD, {"tools": TOOLS}).pred) == json.loads(GOLD)
 
 
 GOLDS = [
@@ -198,6 +244,35 @@ def test_calls_are_read_back_from_python_s_own_spelling_and_from_json(calls):
     assert score(respond(gold), gold).correct
 
 
+@given(CALLS, st.booleans())
+def test_calls_are_read_back_from_xml_with_the_types_of_their_golds(calls, is_tagged):
+    def text(value):
+        return value if isinstance(value, str) else json.dumps(value)
+
+    values = [text(value) for call in calls for value in call.arguments.values()]
+    assume(not any("<" in value or value[:1] == "\n" or value[-1:] == "\n" for value in values))
+    blocks = [
+        f"<function={c.name}>{''.join(f'<parameter={k}>{text(v)}</parameter>' for k, v in c.arguments.items())}</function>"
+        for c in calls
+    ]
+    if is_tagged:
+        blocks = [f"<tool_call>{block}</tool_call>" for block in blocks]
+    gold = json.dumps([c._asdict() for c in calls])
+    assert score("\n".join(blocks), gold).correct
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "<function=f> <parameter=a> </parameter> </function> <tool_call> x 1 { ,".split()
+        )
+    )
+)
+def test_pieces_of_xml_calls_never_raise(pieces):
+    result = score(" ".join(pieces), GOLD, {"tools": TOOLS}, reward="fraction")
+    assert 0.0 <= result.score < 1.0
+
+
 @given(st.text("fa=(){}[]<>:,'\"\\1-. \ntool_call|n", max_size=60))
 def test_no_text_raises(text):
     for gold in (GOLD, text):
@@ -212,6 +287,9 @@ def test_no_text_raises(text):
         "[" * 99_999, '{"a":' * 20_000, "<tool_call>" * 9_999, "f(a='" + "\\" * 99_999, "a." * 50_000 + "(",
         "f(" + "a=1," * 25_000 + ")", "f(a=" + "1-" * 50_000 + ")", "f(a=" + "9" * 99_999 + ")", "(" * 99_999,
         f"[{', '.join(['f(a=1)'] * 14_000)}]", "{ " * 50_000, '{"a":1,"a":2}' * 7_000, "```" * 33_333, "<|a" * 33_333,
+        "<function=f>" * 8_000, "<function=f>" + "<parameter=a>" * 7_000, "<function=f>" + " " * 99_999,
+        "<function=ship.send>" + "".join(f"<parameter=a{i}>{{[</parameter>" for i in range(1_500)) + "</function>",
+        "<function=ship.send><parameter=to>" + "[" * 49_000 + "</parameter></function>", "<tool_response>" * 6_000,
     ],
 )  # fmt: skip
 def test_a_long_hostile_text_takes_a_bounded_time(text):
