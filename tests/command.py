@@ -32,6 +32,7 @@ LIBRARIES = (
 #: Modules that commands do not import: scripts of other interpreters, extras, and `__main__`.
 NOT_IMPORTED = re.compile(
     r"__main__|\.inside\b|\.wait_for_nodes|\.ms_swift\b|\._math_verify_target"
+    r"|\.tool_loop"
 )
 #: Maximum size of a request, in bytes.
 MAX_REQUEST_BYTES = 1 << 22

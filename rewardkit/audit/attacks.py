@@ -34,6 +34,7 @@ def _read(group: str, kind: Kind) -> list[Attack]:
             partial(_write, entry),
             tuple(entry.get("golds", ())),
             entry.get("max_rows", 0),
+            writes_messages="messages" in entry,
         )
         for name, entry in _TABLE[group].items()
     ]
@@ -58,6 +59,7 @@ def _write(entry: Mapping[str, Any], t: Target) -> Responses:
     if not getattr(t, entry.get("if", "row")):
         return
     yield from texts("responses")
+    yield from texts("messages")
     yield from map(t.respond, texts("answers"))
     for text in texts("words"):
         yield from (text, t.respond(text))
@@ -67,6 +69,20 @@ def _write(entry: Mapping[str, Any], t: Target) -> Responses:
         yield from (claim, f"{t.wrong_response}\n{claim}")
         if not t.letters:
             yield t.respond(f"{t.wrong}. {claim}")
+
+
+def conversation(text: str) -> list[dict[str, Any]]:
+    """Return the messages of a conversation in the form of the table."""
+    messages: list[dict[str, Any]] = []
+    for mark, content in re.findall(
+        r"\[(call|tool|model)\](.*?)(?=\[(?:call|tool|model)\]|\Z)", text, re.DOTALL
+    ):
+        if mark == "call":
+            call = {"type": "function", "function": {"name": "search", "arguments": {"query": "x"}}}
+            messages.append({"role": "assistant", "content": content, "tool_calls": [call]})
+        else:
+            messages.append({"role": "tool" if mark == "tool" else "assistant", "content": content})
+    return messages
 
 
 def _numbers(t: Target) -> dict[str, str]:
@@ -128,6 +144,7 @@ def _spellings(t: Target) -> dict[str, str]:
 _HOLES = [*_read("holes", "hole"), *HOLES]
 _JUDGE_HOLES = [*_read("judge_holes", "hole"), *JUDGE_HOLES]
 _MISSES = [*_read("misses", "miss"), *MISSES]
+_CONVERSATIONS = [*_read("conversation_holes", "hole"), *_read("conversation_misses", "miss")]
 
 #: The checks of conduct, which use the calls of all attacks and a few of their own.
 CHECKS = _read("conduct", "conduct")
@@ -138,6 +155,7 @@ RULE_AUDIT = (
     *_HOLES,
     *(replace(attack, max_rows=2) for attack in _JUDGE_HOLES),
     *_MISSES,
+    *_CONVERSATIONS,
     *PROGRAM_AUDIT,
 )
 
@@ -151,5 +169,13 @@ JUDGE_AUDIT = (
 #: All attacks by name.
 ATTACKS = {
     attack.name: attack
-    for attack in (*_HOLES, *_JUDGE_HOLES, HOSTILE_TEXT, *_MISSES, *PROGRAM_AUDIT, *CHECKS)
+    for attack in (
+        *_HOLES,
+        *_JUDGE_HOLES,
+        HOSTILE_TEXT,
+        *_MISSES,
+        *_CONVERSATIONS,
+        *PROGRAM_AUDIT,
+        *CHECKS,
+    )
 }

@@ -171,7 +171,8 @@ class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
     `golds` replace the ground truth of the row; `max_rows` limits the rows of each data source, 0 for all;
-    `is_program` says that it is for rows with a programming problem, and only for those.
+    `is_program` says that it is for rows with a programming problem, and only for those;
+    `writes_messages` that it writes conversations, for rows with tools.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Attack:
     golds: tuple[str, ...] = ()
     max_rows: int = 0
     is_program: bool = False
+    writes_messages: bool = False
 
 
 def attack(

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT, RULE_AUDIT
+from rewardkit.audit.attacks import ATTACKS, JUDGE_AUDIT, RULE_AUDIT, conversation
 from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduct, check_growth
 from rewardkit.audit.model import (
     FENCE,
@@ -32,6 +32,7 @@ from rewardkit.audit.written_attacks import HOSTILE_TEXT
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.registry import REPLACE_VERL, VERL_EVALUATES
+from rewardkit.scorers.conversation import text_of_messages, with_messages
 from rewardkit.scorers.right_score import AnswerForm
 from rewardkit.text import row_count
 
@@ -226,6 +227,8 @@ def _run_attack(
     for own, other, profile in rows:
         if attack.is_program != bool(own.row.problem):
             continue
+        if attack.writes_messages and not own.row.extra_info.get("tools_kwargs"):
+            continue
         counts[profile.data_source] += 1
         if attack.max_rows and counts[profile.data_source] > attack.max_rows:
             continue
@@ -235,6 +238,8 @@ def _run_attack(
                 for gold in attack.golds or [target.row.gold]
                 for response in dict.fromkeys(attack.responses(target))
             ]
+            if attack.writes_messages:
+                calls = [_with_messages(row, conversation(text)) for row, text in calls]
             outcomes = recorder.call_all(calls, most_ends)
             for (row, response), outcome in zip(calls, outcomes, strict=True):
                 if outcome is None:
@@ -247,6 +252,12 @@ def _run_attack(
             if None in outcomes and (recorder.is_stopped or recorder.ends > most_ends):
                 recorder.not_run[attack.name] = None
     return result
+
+
+def _with_messages(row: AuditRow, messages: list[dict[str, Any]]) -> tuple[AuditRow, str]:
+    """Return a row as verl's loop for tools passes it to a reward, and the text of the rollout."""
+    info = with_messages({**row.extra_info, "num_turns": len(messages) + 1}, messages)
+    return replace(row, extra_info=info), text_of_messages(messages)
 
 
 def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[ScorerProfile]:

@@ -31,6 +31,7 @@ from rewardkit.isolate.function import (
 )
 from rewardkit.isolate.serve import Limits, Loaded
 from rewardkit.scorers.base import Status, as_text, error_text, spec_of, to_verl
+from rewardkit.scorers.conversation import text_to_judge
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import VERL_PARAMETERS
 from rewardkit.scorers.right_score import AnswerForm, own_form
@@ -197,7 +198,8 @@ def _call_verl(function: Callable[..., Any], call: Call) -> Any:
 def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
     info = {"data_source": call["data_source"], **call["extra_info"]}
     before = deepcopy(info)
-    result = scorer(as_text(call["solution_str"]), as_text(call["ground_truth"]), info)
+    text = text_to_judge(as_text(call["solution_str"]), info)
+    result = scorer(text, as_text(call["ground_truth"]), info)
     if info != before:
         call["extra_info"] = info  # for the observer to notice the change
     return to_verl(result)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rewardkit.cli.shared import options as opt
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, warn
@@ -28,7 +30,11 @@ EXAMPLES = examples(
 def command(
     gold: Annotated[str, option("Gold answer to compare with.")],
     response: Annotated[
-        Path | None, option("File with the response; the default is standard input.")
+        Path | None,
+        option(
+            "File with the response, or with the messages of a conversation as a JSON list; the default "
+            "is standard input."
+        ),
     ] = None,
     scorer: Annotated[
         str, option("Scorer name, or file.py:function.", autocompletion=complete_scorers)
@@ -73,18 +79,29 @@ def _explain(
     name: str, scoring: opt.ScorerOptions, text: str, gold: str
 ) -> tuple[Explanation, MissedAnswer | None, RightRule]:
     from rewardkit.scorers.base import failure_reason
+    from rewardkit.scorers.conversation import (
+        are_messages,
+        text_of_messages,
+        text_to_judge,
+        with_messages,
+    )
     from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule
 
+    info: Mapping[str, Any] | None = None
+    messages = call_catching(json.loads, text) if text.lstrip().startswith("[") else None
+    if isinstance(messages, list) and are_messages(messages):
+        text, info = text_of_messages(messages), with_messages({}, messages)
     with scoring.open(name) as loaded:
         scorer, rule = learn_rule(loaded, [(gold, {})], scoring.right_score)
-        explanation = call_catching(explain_verdict, scorer, name, text, gold)
+        explanation = call_catching(explain_verdict, scorer, name, text, gold, info)
         if isinstance(explanation, Exception):
             raise (
                 explanation
                 if isinstance(explanation, RewardkitError)
                 else DataError(f"{name}: {failure_reason(explanation)}.")
             )
+        text = text_to_judge(text, info)
         miss = explain_miss(explanation, scoring.of_scorer, scorer, text, gold)
     return explanation, miss, rule
 

@@ -9,12 +9,15 @@ from rewardkit.errors import DataError, call_catching
 from rewardkit.model_client.completions import UNUSABLE, parse_choice
 from rewardkit.responses.files import Chunk, SkippedRow, files_name, read_chunks, read_records
 from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.conversation import are_messages, text_of_messages, with_messages
 from rewardkit.scorers.gold import unwrap_gold
 from rewardkit.scorers.score import VERDICT_KEYS, RewardResult, RightRule, rule_of_results
 
 #: The keys under which responses, golds and prompts are looked up, in this order. `output`, `gts`
-#: and `input` are those of verl's dumps, `prediction` and `origin_prompt` those of AISBench.
-RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses", "prediction")
+#: and `input` are those of verl's dumps, `prediction` and `origin_prompt` those of AISBench. The messages of a whole conversation are a response too.
+RESPONSE_KEYS = (
+    "response", "output", "solution_str", "completion", "responses", "prediction", "messages",
+)  # fmt: skip
 GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
 PROMPT_KEYS = ("input", "prompt", "origin_prompt", "question", "problem")
 
@@ -66,7 +69,7 @@ class Sample(NamedTuple):
         prompt = self._first(*PROMPT_KEYS)
         if prompt is None or isinstance(prompt, str):
             return prompt or ""
-        if isinstance(prompt, list) and all(isinstance(message, Mapping) for message in prompt):
+        if isinstance(prompt, list) and are_messages(prompt):
             return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
         return json.dumps(prompt, default=str)
 
@@ -124,7 +127,7 @@ def samples_of(
             yield SkippedRow(where, f"no response: {_absent('response', response_keys)}")
         elif gold is None and needs_gold:
             yield SkippedRow(where, f"no ground truth: {_absent('gold', gold_keys)}")
-        elif isinstance(response, list):
+        elif isinstance(response, list) and not are_messages(response):
             for number, own in enumerate(_split(row, key, response)):
                 yield _sample(f"{where} response {number}", own, response[number], gold)
         else:
@@ -179,11 +182,17 @@ def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict
 
 
 def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sample | SkippedRow:
+    messages: list[Any] = response if isinstance(response, list) and are_messages(response) else []
+    if messages and not any(message.get("role") == "assistant" for message in messages):
+        return SkippedRow(where, "no response: no message is by the model (role assistant)")
+    if messages:
+        response = text_of_messages(messages)
     if not isinstance(response, str):
         return SkippedRow(where, f"the response is {type(response).__name__}, not text")
     extra_info, finish = row.get("extra_info"), row.get("finish_reason")
     info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     info.setdefault("data_source", row.get("data_source") or "")
+    info = with_messages(info, messages) if messages else info
     response = "" if isinstance(finish, str) and finish in UNUSABLE else response
     return Sample(where, response, unwrap_gold(gold), info, row)
 

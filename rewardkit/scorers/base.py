@@ -15,8 +15,14 @@ from time import perf_counter
 from typing import Any
 
 from rewardkit.errors import DataError, RewardkitError, UnknownNameError, call_catching
+from rewardkit.scorers.conversation import has_messages, text_to_judge
 from rewardkit.scorers.gold import MAX_LIST_CHARACTERS, MISSING, accept_gold, unwrap_gold
-from rewardkit.scorers.options import check_values, inner_function, option_names
+from rewardkit.scorers.options import (
+    check_values,
+    inner_function,
+    is_verl_function,
+    option_names,
+)
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
 __all__ = ["Score", "Scorer", "Status", "as_text"]
@@ -203,7 +209,7 @@ def verl_result_with_metrics(
     info = extra_info if isinstance(extra_info, Mapping) else None
     outcome = call_catching(
         lambda: judge(
-            as_text(solution_str),
+            text_to_judge(as_text(solution_str), info),
             unwrap_gold(ground_truth),
             info,
             **options_for(scorer, others),
@@ -242,8 +248,8 @@ def _verl_call(
 ) -> Score:
     info = extra_info if isinstance(extra_info, Mapping) else None
     options = options_for(scorer, kwargs) if kwargs else kwargs
-    result = scorer(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
-    return require_score(result)
+    text = text_to_judge(as_text(solution_str), info)
+    return require_score(scorer(text, unwrap_gold(ground_truth), info, **options))
 
 
 def log_bad_gold(scorer: Scorer, data_source: Any, ground_truth: Any) -> None:
@@ -383,11 +389,17 @@ def call_scorer(
 ) -> Score | Exception:
     """Return the score of a response, or the exception that explains why there is none.
 
+    A function with verl's signature gets the whole response, any other scorer the text to judge.
     Never raises. `failed_score` makes a `Score` of the exception, `failure_reason` a sentence.
     """
-    return call_catching(
-        lambda: require_score(scorer(response, ground_truth, extra_info, **options))
-    )
+    is_own = has_messages(extra_info) and hasattr(inner_function(scorer), "rewardkit_spec")
+
+    def call() -> Score:
+        is_text = is_own and not is_verl_function(scorer)
+        text = text_to_judge(response, extra_info) if is_text else response
+        return require_score(scorer(text, ground_truth, extra_info, **options))
+
+    return call_catching(call)
 
 
 def call_scorer_or_stop(

@@ -9,6 +9,9 @@ verdict: the sample gets its score. Otherwise the rule's score stays, and if the
 `wrong` ones. verl logs for every sample `rule_decided`, `second_asked`, `second_changed`,
 `second_contradicted` (its yes was not confirmed), and the judge's own numbers.
 
+Where the messages of a rollout are known (see `conversation`), the scorers judge the model's last message,
+and the parts read all of the model's messages, and none of a tool.
+
 A scorer gets text, not tokens, so lengths are in characters; to penalise length in tokens, use the
 overlong buffer of verl's `dapo` manager. In Python, it is
 `Reward(gsm8k.score, (Part("brief", 0.1, lambda score, response: float(len(response) < 2000)),))`, whose
@@ -52,6 +55,12 @@ from rewardkit.scorers.base import (
     to_verl,
     verl_score,
 )
+from rewardkit.scorers.conversation import (
+    NO_MESSAGES,
+    TURNS_OF_ONE,
+    Conversation,
+    read_conversation,
+)
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import bound_options, has_option, inner_function, is_verl_function
 from rewardkit.scorers.right_score import GoldRow
@@ -83,8 +92,8 @@ OVER_BUDGET = "judge_over_budget"
 #: The numbers that verl gets of every sample of a reward with a second scorer.
 METRICS = ("rule_decided", "second_asked", "second_changed", "second_contradicted")
 
-#: Computes the value of a part from the scorer's score and the response.
-Value: TypeAlias = Callable[[Score, str], float]
+#: Computes the value of a part from the scorer's score and the response, or the conversation.
+Value: TypeAlias = Callable[[Score, Any], float]
 
 #: Keys of the result that a part may not have: ours, and those that verl sets.
 RESERVED = frozenset({*to_verl(Score.wrong()), *METRICS, "reward", "overlong", "overlong_reward"})
@@ -127,23 +136,28 @@ class RewardYaml(BaseModel):
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a reward: the key of its contribution in verl's log, its weight and its value."""
+    """One part of a reward: the key of its contribution in verl's log, its weight and its value.
+
+    `value` takes the response, or a `Conversation` if `reads_conversation`.
+    """
 
     name: str
     weight: float
     value: Value
+    reads_conversation: bool = False
 
     def __post_init__(self) -> None:
         if not isfinite(self.weight):
             raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
 
-    def finite_value(self, score: Score, response: str) -> float:
-        """Return the value for a response.
+    def finite_value(self, score: Score, conversation: Conversation) -> float:
+        """Return the value for what the model wrote.
 
         Raises:
             ValueError: it is not finite, so that it would reach every weight of the policy.
         """
-        value = float(self.value(score, response))
+        text = "\n".join(conversation.turns)
+        value = float(self.value(score, conversation if self.reads_conversation else text))
         if not isfinite(value):
             raise ValueError(f"part {self.name!r} is {value}")
         return value
@@ -197,11 +211,14 @@ class Reward:
         **options: Any,
     ) -> Score:
         """Return the scorer's score with the sum of the parts as its number."""
-        score = self.rule.judge(self.scorer(response, ground_truth, extra_info, **options))
+        conversation = read_conversation(extra_info) or Conversation((response,))
+        last = conversation.turns[-1]
+        conversation = conversation._replace(ground_truth=ground_truth)
+        score = self.rule.judge(self.scorer(last, ground_truth, extra_info, **options))
         if self.second is not None:
-            sample = VerlSample("", response, ground_truth, extra_info, {})
+            sample = VerlSample("", last, ground_truth, extra_info, {})
             score = _finish(self.second.revise(score, sample, _at_once)).score
-        values = (part.weight * part.finite_value(score, response) for part in self.parts)
+        values = (part.weight * part.finite_value(score, conversation) for part in self.parts)
         return score._replace(score=fsum(values))
 
     def compute_score(
@@ -233,6 +250,20 @@ class Reward:
         # Rules run in a thread, as verl runs a reward that is not async: they may take their time.
         return await self._evaluate(sample, asyncio.to_thread)
 
+    def _conversation(self, sample: "VerlSample") -> Conversation:
+        """Return the conversation of a sample of verl, or its response as the only turn.
+
+        Raises:
+            DataError: a part needs the messages, which did not arrive, or they cannot be read.
+        """
+        conversation = read_conversation(sample.extra_info)
+        if conversation is None:
+            is_one_turn = sample.extra_info.get("num_turns") == TURNS_OF_ONE
+            if not is_one_turn and any(part.reads_conversation for part in self.parts):
+                raise DataError(NO_MESSAGES)
+            conversation = Conversation((text_or_type(sample.solution_str),))
+        return conversation._replace(ground_truth=sample.ground_truth)
+
     async def _evaluate(self, sample: "VerlSample", call: "Call") -> dict[str, float | str]:
         started, kwargs = perf_counter(), dict(sample.kwargs)
         folder = kwargs.pop(RECORD, None)
@@ -240,14 +271,19 @@ class Reward:
         info["data_source"] = text_or_type(sample.data_source)  # `auto` reads it there
         own = {name: value for name, value in kwargs.items() if name in VERL_KWARGS}
         sample = sample._replace(extra_info=info, kwargs=own)
-        score = self.rule.judge(await call(verl_score, self.scorer, *sample[:4], kwargs))
+        conversation = call_catching(self._conversation, sample)
+        if isinstance(conversation, Exception):
+            score = failed_verl_score(sample.data_source, conversation)
+        else:
+            score = self.rule.judge(await call(verl_score, self.scorer, *sample[:4], kwargs))
         metrics: Mapping[str, float] = {}
         if self.second:
             score, metrics = await self.second.revise(score, sample, call)
-        fields, response = to_verl(score), text_or_type(sample.solution_str)
-        contributions = {}
+        fields, contributions = to_verl(score), {}
         for part in self.parts:
-            value = call_catching(part.finite_value, score, response)
+            value: float | Exception = 0.0
+            if not isinstance(conversation, Exception):
+                value = call_catching(part.finite_value, score, conversation)
             if isinstance(value, Exception):
                 fields["error"] = failure_result(sample.data_source, value)["error"]
                 value = 0.0
@@ -404,7 +440,7 @@ def build(spec: Any, *, where: str = "reward", load: Callable[..., Scorer] = loa
                 f"{where}: parts: unknown key {name!r}.{near} Known: {', '.join(PARTS)}."
             )
         part = validate(PARTS[name], value, f"{where}: parts.{name}")
-        parts.append(Part(name, part.weight, part.value))
+        parts.append(Part(name, part.weight, part.value, part.reads_conversation))
     second = _second(keys, where, load, spec_of(scorer).wrong_score)
     return Reward(scorer, tuple(parts), second, _rule(keys.right_score, "right_score"))
 

@@ -25,6 +25,7 @@ from rewardkit.answers.extract import (
 from rewardkit.answers.parsing.tree import Node, symbols
 from rewardkit.answers.type_rules import value_type
 from rewardkit.scorers.base import call_scorer, explain_bad_gold, spec_of
+from rewardkit.scorers.conversation import Conversation, read_conversation, text_to_judge
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.isolated import is_built_in
 from rewardkit.scorers.load import load_scorer
@@ -93,10 +94,22 @@ class Explanation:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str) -> Explanation:
-    """Explain a score of a scorer that is loaded already, in this process or in its own."""
+def explain_verdict(
+    scorer: Scorer,
+    name: str,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+) -> Explanation:
+    """Explain a score of a scorer that is loaded already, in this process or in its own.
+
+    `extra_info` may have the messages of a rollout.
+    """
     where, rungs = "", []
     facts: tuple[tuple[str, str], ...] = ()
+    conversation = read_conversation(extra_info)
+    if is_built_in(name):
+        response = text_to_judge(response, extra_info)
     if name == "judge":
         from rewardkit.scorers.judge import explain_judgement
 
@@ -107,7 +120,9 @@ def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str)
 
         score, facts = explain_program(scorer, response, ground_truth)
     else:
-        score = scorer(response, ground_truth, None)
+        score = scorer(response, ground_truth, extra_info)
+    if conversation:
+        facts = (*facts, *_conversation_facts(conversation))
     if name == "math":
         gold = gold_answer(accept_gold(ground_truth))
         answer = final_answer(response, gold)
@@ -119,6 +134,15 @@ def explain_verdict(scorer: Scorer, name: str, response: str, ground_truth: str)
             rungs = [(rung, "passed on") for rung in RUNGS[: RUNGS.index(verdict.rung)]]
             rungs.append((verdict.rung, verdict.outcome))
     return Explanation(scorer=name, score=score, where=where, rungs=tuple(rungs), facts=facts)
+
+
+def _conversation_facts(conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Yield what a conversation has of the model and of tools, a call in a line."""
+    yield "turns", str(len(conversation.turns))
+    yield "last message", conversation.turns[-1]
+    for number, call in enumerate(conversation.calls, 1):
+        result = "did not run" if call.result is None else f"-> {call.result}"
+        yield f"call {number}", f"{call.tool or 'not readable'} {call.arguments} {result}"
 
 
 def explain_miss(

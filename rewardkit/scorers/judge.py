@@ -50,6 +50,7 @@ from rewardkit.scorers.base import (
     record_result,
     to_verl,
 )
+from rewardkit.scorers.conversation import text_to_judge
 from rewardkit.scorers.gold import accept_gold, alternatives
 from rewardkit.scorers.math import respond
 from rewardkit.scorers.options import Range
@@ -223,7 +224,7 @@ def prepare(
         UsageError: an option has an invalid value, or the question or the server is missing.
     """
     settings = settings_of(options_for(score, options))
-    response, rubric, gold = as_text(response), settings.rubric, ""
+    response, rubric, gold = text_to_judge(as_text(response), extra_info), settings.rubric, ""
     if rubric.gold:  # one gold as text, several as lines
         several = alternatives(ground_truth)[:MAX_GOLDS]
         gold = accept_gold(ground_truth) or "\n".join(f"- {text}" for text in several)

@@ -7,6 +7,9 @@
 | `format` | 0.0 or 1.0 | DeepSeek-R1, arXiv:2501.12948, 2.2.2 |
 | `repetition` | `-max_penalty` to 0.0 | Yeo et al., arXiv:2502.03373, appendix C.2; open-r1 |
 | `length` | between its four values | Yeo et al., arXiv:2502.03373 (cosine reward); open-r1 |
+| `called`, `calls_at_most`, `turns` | 0.0 or 1.0 | the messages of a rollout with tools |
+| `result_contains` | 0.0 or 1.0 | the retrieval reward of Search-R1, arXiv:2505.15117 |
+| `answer_after_tools` | 0.0 or 1.0 | the verdict and the messages |
 
 Shaping pays a policy for the format even when the answer is wrong, so keep its weights well below that
 of the verdict. docs/reference/score.md has the settings.
@@ -14,11 +17,14 @@ of the verdict. docs/reference/score.md has the settings.
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from rewardkit.answers.open_answers.squad import normalize
 from rewardkit.errors import UsageError
+from rewardkit.scorers.conversation import Conversation
+from rewardkit.scorers.gold import alternatives
 from rewardkit.scorers.score import Score
 from rewardkit.strict_yaml import STRICT
 
@@ -26,12 +32,20 @@ from rewardkit.strict_yaml import STRICT
 REPETITION_CHARS = 131_072
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
+#: Names of tools; one of them may stand without a list.
+_Tools = Annotated[
+    list[str],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+]
 
 
 class Weighted(BaseModel):
     """The settings of every part: a weight, or more of them."""
 
     model_config = STRICT
+    #: Whether `value` takes a `Conversation` in place of the response.
+    reads_conversation: ClassVar[bool] = False
     weight: _Number
 
     @model_validator(mode="before")
@@ -39,7 +53,7 @@ class Weighted(BaseModel):
     def _of_weight(cls, value: Any) -> Any:
         return value if isinstance(value, dict) else {"weight": value}
 
-    def value(self, score: Score, _response: str) -> float:
+    def value(self, score: Score, _response: Any) -> float:
         """Return the value for a response and its verdict."""
         return score.score
 
@@ -154,6 +168,87 @@ class Length(Weighted):
         return long + (short - long) * (1 + math.cos(math.pi * position)) / 2
 
 
+class Called(Weighted):
+    """1.0 if each of the tools ran at least once, whatever it returned."""
+
+    reads_conversation = True
+    tool: _Tools
+
+    def value(self, _score: Score, conversation: Conversation) -> float:
+        """Return the value for a conversation."""
+        return float({c.tool for c in conversation.calls if c.result is not None} >= {*self.tool})
+
+
+class CallsAtMost(Weighted):
+    """1.0 if the model wrote at most `n` calls, also such as failed; of some tools, or of all."""
+
+    reads_conversation = True
+    n: int = Field(ge=0)
+    tool: _Tools | None = None
+
+    def value(self, _score: Score, conversation: Conversation) -> float:
+        """Return the value for a conversation."""
+        tools = [call.tool for call in conversation.calls]
+        return float(sum(self.tool is None or tool in self.tool for tool in tools) <= self.n)
+
+
+class ResultContains(Weighted):
+    """1.0 if a result that the model read contains a text, or else an answer of the ground truth.
+
+    Case, punctuation and articles do not count. A result does not count if the text is in the arguments of
+    its call, because many tools repeat those. By default it counts for correct answers only: otherwise a
+    policy is paid for what a tool says.
+    """
+
+    reads_conversation = True
+    text: str | None = Field(None, min_length=1)
+    tool: _Tools | None = None
+    only_correct: bool = True
+
+    def value(self, score: Score, conversation: Conversation) -> float:
+        """Return the value for a conversation and its verdict."""
+        if self.only_correct and not score.correct:
+            return 0.0
+        texts = alternatives(conversation.ground_truth) if self.text is None else [self.text]
+        return float(
+            any(
+                contains(call.result, text) and not contains(call.arguments, text)
+                for call in conversation.calls
+                if call.result and call.is_read and (self.tool is None or call.tool in self.tool)
+                for text in texts
+            )
+        )
+
+
+class AnswerAfterTools(Weighted):
+    """1.0 if the last message is correct and the model read the result of a tool before it."""
+
+    reads_conversation = True
+
+    def value(self, score: Score, conversation: Conversation) -> float:
+        """Return the value for a conversation and its verdict."""
+        has_result = any(c.result is not None and c.is_read for c in conversation.calls)
+        return float(has_result and bool(score.correct))
+
+
+class Turns(Weighted):
+    """1.0 if the model took at most `at_most` turns."""
+
+    reads_conversation = True
+    at_most: int = Field(ge=1)
+
+    def value(self, _score: Score, conversation: Conversation) -> float:
+        """Return the value for a conversation."""
+        return float(len(conversation.turns) <= self.at_most)
+
+
+def contains(text: str, part: str) -> bool:
+    """Whether a text contains another one as words, without case, punctuation and articles."""
+    part = normalize(part)
+    edge = "" if part and not part.isascii() else " "  # Chinese has no blanks between words
+    return bool(part) and f"{edge}{part}{edge}" in f" {normalize(text)} "
+
+
 #: The parts, by their names in the YAML.
 PARTS: Mapping[str, type[Weighted]] = {
     "correct": Correct,
@@ -161,4 +256,9 @@ PARTS: Mapping[str, type[Weighted]] = {
     "format": Format,
     "repetition": Repetition,
     "length": Length,
+    "called": Called,
+    "calls_at_most": CallsAtMost,
+    "result_contains": ResultContains,
+    "answer_after_tools": AnswerAfterTools,
+    "turns": Turns,
 }

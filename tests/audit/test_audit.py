@@ -334,3 +334,17 @@ def test_an_audit_of_verl_without_verl_says_which_answers_verl_runs():
     assert "CVE-2026-6878" in said[0]
     assert "hiyouga/geometry3k" in said[1]
     assert all("path=$(rewardkit path auto)" in line for line in said)
+
+
+@pytest.mark.full
+def test_a_reward_that_reads_results_of_tools_pays_what_a_tool_says(failed_attacks, tmp_path):
+    """verl's text of a rollout has them; a scorer of ours judges the last message of the model."""
+    rows = [row("What is 9 + 9?", "18", tools_kwargs={"search": {"create_kwargs": {"x": "y"}}})]
+    attacks = {"tool_states_gold", "answer_in_earlier_turn"}
+    assert attacks <= failed_attacks("", rows=rows).keys()
+    assert not attacks & failed_attacks("").keys()  # rows without tools
+    last = "extra_info['extras']['rollout_messages'][-1]['content']"
+    lines = f"if 'extras' in extra_info:\n    r = {last}"
+    assert failed_attacks(lines, rows=rows).keys() & attacks <= {"tool_states_gold"}
+    tried = {f.attack: f.failed for f in audit("math", data=rows).findings}
+    assert {**dict.fromkeys(attacks, 0), "answer_after_tool": 0}.items() <= tried.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,15 +154,19 @@ def add(a: int, b: int) -> str:
 @pytest.mark.nightly
 def test_a_tool_agent_is_rehearsed(plan, tmp_path):
     (tmp_path / "tools.py").write_text(TOOLS)
+    page = (Path(__file__).parents[2] / "docs/how-to/conversations.md").read_text(encoding="utf-8")
+    loops = re.search(r"# loops.yaml\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "loops.yaml").write_text(loops)
     rollout = "actor_rollout_ref.rollout"
     settings = (
+        f"{rollout}.agent.agent_loop_config_path={tmp_path / 'loops.yaml'} "
         f"{rollout}.multi_turn.enable=True {rollout}.agent.default_agent_loop=tool_agent "
         f"{rollout}.multi_turn.function_tool_path='{tmp_path / 'tools.py'}' "
         "algorithm.filter_groups.enable=True algorithm.filter_groups.metric=acc"
     )
     result = rehearse(plan(location("gsm8k"), *settings.split(), n=2), folder=tmp_path / "r")
     assert result.ok, result.checks
-    assert {"tool_rewards", "turn_scores"} < set(result.calls[0]["extra_info"])
+    assert {"tool_rewards", "turn_scores", "extras"} < set(result.calls[0]["extra_info"])
     parts = [text.partition(":")[0] for text in result.not_rehearsed]
     assert parts == ["dynamic sampling", "calls of tools"]
 
