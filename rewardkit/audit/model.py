@@ -185,6 +185,11 @@ class Attack:
     is_program: bool = False
     writes_messages: bool = False
 
+    def applies_to(self, row: AuditRow) -> bool:
+        """Return whether the attack is for a row of this sort."""
+        has_tools = bool(row.extra_info.get("tools_kwargs"))
+        return self.is_program == bool(row.problem) and (has_tools or not self.writes_messages)
+
 
 def attack(
     attacks: list[Attack], kind: Kind, severity: Severity, max_rows: int = 0

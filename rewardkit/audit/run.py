@@ -225,9 +225,7 @@ def _run_attack(
     most_ends = recorder.ends if attack.is_program else math.inf
     has_other_forms = attack.kind == "hole" and not recorder.process.asks_server
     for own, other, profile in rows:
-        if attack.is_program != bool(own.row.problem):
-            continue
-        if attack.writes_messages and not own.row.extra_info.get("tools_kwargs"):
+        if not attack.applies_to(own.row):
             continue
         counts[profile.data_source] += 1
         if attack.max_rows and counts[profile.data_source] > attack.max_rows:
