@@ -51,7 +51,7 @@ SCORERS: Mapping[str, str] = {
     name: f"rewardkit.scorers.{name}:score"
     for name in (
         "auto code function_call geometry3k gsm8k instructions json_schema judge math math_dapo "
-        "math_verify mcq qa"
+        "math_verify mcq qa sql"
     ).split()
 }
 
@@ -86,6 +86,7 @@ code open-r1/codeforces open-r1/verifiable-coding-problems-python openai/openai_
 code PRIME-RL/Eurus-2-RL-Data-code
 function_call Salesforce/xlam-function-calling-60k rlla
 function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
+sql birdsql/bird xlangai/spider
 instructions allenai/IFBench_test allenai/IF_multi_constraints_upto5 allenai/RLVR-IFeval google/IFEval
 math numina_aops_forum numina_synthetic_math numina_amc_aime numina_synthetic_amc numina_cn_k12
 math numina_olympiads imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath

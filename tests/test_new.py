@@ -43,7 +43,7 @@ def test_new_packages_pass_their_tests_our_linter_and_strict_type_checks(tmp_pat
 
 
 #: Scorers whose golds are not answers: tests, calls, schemas or constraints. `new` writes rows with answers.
-OTHER_GOLDS = {"auto", "code", "function_call", "instructions", "json_schema"}
+OTHER_GOLDS = {"auto", "code", "function_call", "instructions", "json_schema", "sql"}
 
 
 @pytest.mark.parametrize("scorer", sorted(registry.SCORERS.keys() - OTHER_GOLDS))

@@ -13,6 +13,7 @@ from rewardkit.errors import call_catching
 from rewardkit.programs.problem import Problem, read_problem
 from rewardkit.scorers.gold import alternatives, another_answer
 from rewardkit.scorers.right_score import PLAIN_FORMS, AnswerForm
+from rewardkit.sql.query import Task, read_task
 
 #: A `hole` rewards a wrong answer, a `miss` no right one, and `conduct` is how a scorer behaves.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]
@@ -41,10 +42,11 @@ class AuditRow:
     extra_info: Mapping[str, Any]
 
     @cached_property
-    def problem(self) -> Problem | None:
-        """The problem that a program solves; None if the row asks for an answer."""
-        problem = call_catching(read_problem, self.gold) if self.gold[:1] == "{" else None
-        return problem if isinstance(problem, Problem) else None
+    def problem(self) -> Problem | Task | None:
+        """The problem that a program or a query solves; None if the row asks for an answer."""
+        readers = (read_problem, read_task) if self.gold[:1] == "{" else ()
+        problems = (call_catching(read, self.gold) for read in readers)
+        return next((each for each in problems if isinstance(each, (Problem, Task))), None)
 
 
 _BARE, _HASH, _BOX, _ANSWER, _SAYS = PLAIN_FORMS
@@ -59,6 +61,8 @@ FORMS = (
 
 #: The form of programs.
 FENCE = AnswerForm("fence", "```python\n", "\n```")
+#: The form of queries.
+SQL_FENCE = AnswerForm("fence", "```sql\n", "\n```")
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Target:
     @cached_property
     def gold(self) -> str:
         """The correct answer; the first one if the row has alternatives, the solution of a problem."""
+        if isinstance(self.row.problem, Task):
+            return self.row.problem.query
         if self.row.problem:
             info = self.row.extra_info  # `prep` writes the solution into `answer`
             return str(info.get("solution") or info.get("answer") or "")
@@ -101,7 +107,7 @@ class Target:
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
         if self.row.problem:
-            return "raise ValueError"
+            return "SELECT 7919" if isinstance(self.row.problem, Task) else "raise ValueError"
         if self.has_alternatives:
             return another_answer(*alternatives(self.row.gold))
         return another_answer(self.letters or self.gold)

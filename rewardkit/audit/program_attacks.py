@@ -1,4 +1,4 @@
-"""Attacks on a reward for code: programs, written from the problem of a row and its reference solution."""
+"""Attacks on a reward for code or SQL: programs and queries, written from the problem of a row and its solution."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.model import Attack, AuditRow, Kind, Responses, Target
+from rewardkit.programs.problem import Problem
 from rewardkit.strict_yaml import read_yaml_file
 
 _TABLE: Mapping[str, Any] = read_yaml_file(Path(__file__).with_name("programs.yaml"))
@@ -35,15 +36,16 @@ def _read(group: str, kind: Kind) -> list[Attack]:
 
 
 def _write(entry: Mapping[str, Any], t: Target) -> Responses:
-    problem = t.row.problem
-    name = (problem and problem.entry_point) or "main"
-    for template in (*entry.get("both", ()), *entry.get(problem.kind if problem else "", ())):
+    kind, name = "sql", "main"
+    if isinstance(t.row.problem, Problem):
+        kind, name = t.row.problem.kind, t.row.problem.entry_point or name
+    for template in (*entry.get("both", ()) * (kind != "sql"), *entry.get(kind, ())):
         yield t.respond(template.replace("$gold", t.gold).replace("$name", name))
 
 
 def _first_tests_only(t: Target) -> Responses:
     problem = t.row.problem
-    if problem and problem.kind == "run" and len(problem.tests) > 1:
+    if isinstance(problem, Problem) and problem.kind == "run" and len(problem.tests) > 1:
         inputs = [text for text, _ in problem.tests[:-1]][:10]
         yield t.respond(
             f"import io, sys\ntext = sys.stdin.read()\nif text.strip() not in {[i.strip() for i in inputs]!r}:\n"

@@ -17,6 +17,7 @@ from rewardkit.audit.conduct import REQUESTS_AT_ONCE, CallRecorder, check_conduc
 from rewardkit.audit.model import (
     FENCE,
     FORMS,
+    SQL_FENCE,
     Attack,
     AttackResult,
     AuditReport,
@@ -34,6 +35,7 @@ from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
 from rewardkit.registry import REPLACE_VERL, VERL_EVALUATES
 from rewardkit.scorers.conversation import text_of_messages, with_messages
 from rewardkit.scorers.right_score import AnswerForm
+from rewardkit.sql.query import Task
 from rewardkit.text import row_count
 
 #: The score of a call that returned none: less than any score.
@@ -278,7 +280,8 @@ def profile_forms(process: ScorerProcess) -> tuple[AnswerForm, ...]:
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own, forms = recorder.process.form, profile_forms(recorder.process)
     if all(row.problem for row in rows):
-        own, forms = FENCE, (FENCE,)
+        own = SQL_FENCE if isinstance(rows[0].problem, Task) else FENCE
+        forms = (own,)
 
     def scores(form: AnswerForm, name: str) -> list[float]:
         """Return the scores of each row's `gold` or `wrong` answer in a form."""

@@ -35,6 +35,7 @@ AREAS = (
     "choice",
     "code",
     "function calls",
+    "SQL",
     "instructions",
     "open questions",
     "pictures",

@@ -65,7 +65,7 @@ class Card:
         dedup: whether `prep` drops rows that repeat an earlier row's question by default.
         shuffle_options: whether the options of a question are put in a random order.
         use: `training` or `evaluation`.
-        area: `maths`, `science`, `choice`, `code`, `function calls`, `instructions`, `open questions`, `pictures` or `finance`.
+        area: `maths`, `science`, `choice`, `code`, `function calls`, `SQL`, `instructions`, `open questions`, `pictures` or `finance`.
         gold_kind: what a gold is, in a few words.
         gated: whether the hub asks for the acceptance of terms before a download.
         verified: `rows` if the dataset's own rows were prepared here; `documentation` if the columns

@@ -275,9 +275,11 @@ def _gold_object(fields: Sequence[Field], raw: Mapping[str, Any]) -> str:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a list of values; the fields of objects in it that are null are left out."""
+    """Return a text or a list; the fields of objects in a list that are null are left out."""
+    if isinstance(value, str):
+        return value.strip()
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"{type(value).__name__} is not a list")
+        raise TypeError(f"{type(value).__name__} is neither text nor a list")
     return [
         {key: each for key, each in item.items() if each is not None}
         if isinstance(item, Mapping)

@@ -106,6 +106,12 @@ BUILT_IN: Mapping[str, Template] = {
             '"name" and "arguments", between <tool_call> and </tool_call>.',
             "function_call",
         ),
+        Template(
+            "sql",
+            "{question}\n\nWrite one SQLite query that answers the question. End your response with the "
+            "query between ```sql and ```.",
+            "sql",
+        ),
         Template("none", "{question}", None),
     )
 }

@@ -20,7 +20,9 @@ from rewardkit.programs.problem import LANGUAGES
 #: Characters of a program.
 MAX_CHARACTERS = 200_000
 
-_NAMES = frozenset(name for names in LANGUAGES.values() for name in names)
+#: The names of fences.
+_FENCES = {**LANGUAGES, "sql": ("sql", "sqlite", "sqlite3")}
+_NAMES = frozenset(name for names in _FENCES.values() for name in names)
 _MARK = re.compile(r"`{3,}|~{3,}")
 
 
@@ -32,7 +34,7 @@ def program_of(response: str, language: str = "python", entry_point: str = "") -
     blocks = _blocks(text)
     if not blocks:
         return text.strip("\n") if text.strip() and len(text) <= MAX_CHARACTERS else ""
-    names = LANGUAGES.get(language, (language,))
+    names = _FENCES.get(language, (language,))
     labelled = [block for name, block in blocks if name in names]
     candidates = labelled or [block for name, block in blocks if not name]
     name = entry_point.rpartition(".")[2]

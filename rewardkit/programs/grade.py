@@ -10,7 +10,6 @@ open-r1/codeforces (`generated_checker` in its dataset card). It runs in the san
 
 import json
 import random
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +19,9 @@ from typing import Any
 
 from rewardkit.programs.compare import same_text, same_value
 from rewardkit.programs.inside.wire import WireError, dump, load_tree
-from rewardkit.programs.local import Run, Sandbox, SandboxError, local_sandbox
+from rewardkit.programs.local import Run, Sandbox, SandboxError, in_sandbox
 from rewardkit.programs.problem import Problem
 
-#: Tries of a program whose sandbox failed.
-TRIES = 3
-#: Seconds before the next one: a server that was killed takes some to end.
-RETRY_SECONDS = 0.5
 #: Characters of an input, an output or an error that a failure quotes.
 MAX_QUOTE = 2_000
 #: Bytes of a result that are read in any case, and times the characters of the expected one.
@@ -88,17 +83,7 @@ def grade_locally(problem: Problem, program: str, grading: Grading) -> Grade:
     Raises:
         SandboxError: the sandbox failed in each try, or this machine cannot confine programs.
     """
-    tries_left = TRIES
-    while True:
-        try:
-            sandbox = local_sandbox()
-            with sandbox.slots:
-                return _grade(sandbox, problem, program, grading)
-        except SandboxError:
-            tries_left -= 1
-            if not tries_left:
-                raise
-            time.sleep(RETRY_SECONDS)
+    return in_sandbox(lambda sandbox: _grade(sandbox, problem, program, grading))
 
 
 def _grade(sandbox: Sandbox, problem: Problem, program: str, grading: Grading) -> Grade:

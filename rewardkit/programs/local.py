@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree, which
 from tempfile import gettempdir, mkdtemp
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from rewardkit.programs.inside.jail import hide_memory
@@ -23,6 +24,10 @@ from rewardkit.programs.inside.wire import receive, send
 
 #: Seconds for the server to start, on a busy machine.
 START_SECONDS = 60.0
+#: Tries of a program whose sandbox failed.
+TRIES = 3
+#: Seconds before the next one: a server that was killed takes some to end.
+RETRY_SECONDS = 0.5
 
 #: What an interpreter reads beside its own folders.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime")
@@ -55,7 +60,10 @@ class Sandbox:
         slots: one for each processor.
     """
 
-    def __init__(self, *, landlock: bool = True, bubblewrap: bool = True) -> None:
+    def __init__(
+        self, *, landlock: bool = True, bubblewrap: bool = True, modules: Iterable[str] = ()
+    ) -> None:
+        self._modules = [*modules]  # which the server loads once for all programs
         self._lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
         command = which("bwrap") if bubblewrap else None
@@ -87,6 +95,7 @@ class Sandbox:
             "landlock": landlock,
             "packages": packages,
             "readable": readable,
+            "modules": self._modules,
         }
         prefix = _bubblewrap(bubblewrap, readable, self._folder) if bubblewrap else []
         with ExitStack() as stack:
@@ -122,7 +131,11 @@ class Sandbox:
 
     @contextmanager
     def program(self, source: str, facts: Mapping[str, Any]) -> Iterator["Run"]:
-        """Yield the runs of a program; end them with the block."""
+        """Yield the runs of a program; end them with the block.
+
+        `facts` has its `entry_point` and `prelude`, and in `readable` further files that it may read, which
+        a sandbox with bubblewrap does not have.
+        """
         ours, theirs = _socketpair()
         with ours:
             with theirs, self._lock, _sandbox_errors():
@@ -211,19 +224,43 @@ def _leave() -> None:
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_leave)
 
 
-def local_sandbox() -> Sandbox:
-    """Return the sandbox of this process; a fork gets its own.
+T = TypeVar("T")
+
+
+def in_sandbox(run: Callable[[Sandbox], T], *, queries: bool = False) -> T:
+    """Call a function with a sandbox that has a slot for it, and again if the sandbox fails.
+
+    Raises:
+        SandboxError: the sandbox failed in each try.
+    """
+    tries_left = TRIES
+    while True:
+        try:
+            sandbox = local_sandbox(queries=queries)
+            with sandbox.slots:
+                return run(sandbox)
+        except SandboxError:
+            tries_left -= 1
+            if not tries_left:
+                raise
+            time.sleep(RETRY_SECONDS)
+
+
+def local_sandbox(*, queries: bool = False) -> Sandbox:
+    """Return the sandbox of this process for programs, or for queries; a fork gets its own.
+
+    That for queries has no bubblewrap, which would hide the databases, and sqlite3 is loaded.
 
     Raises:
         SandboxError: it does not start.
     """
     with _lock:
-        if not (sandbox := _sandbox()).is_alive:
+        if not (sandbox := _sandbox(queries)).is_alive:
             sandbox.close()
             _sandbox.cache_clear()
-        return _sandbox()
+        return _sandbox(queries)
 
 
-@lru_cache(maxsize=1)
-def _sandbox() -> Sandbox:
-    return Sandbox()
+@lru_cache(maxsize=2)
+def _sandbox(queries: bool) -> Sandbox:
+    return Sandbox(bubblewrap=False, modules=["sqlite3"]) if queries else Sandbox()

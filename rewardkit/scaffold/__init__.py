@@ -111,7 +111,7 @@ def _dataset_values(scorer: str) -> dict[str, Any]:
     target = registry.target("scorers", scorer)
     if scorer == "auto":
         raise UsageError("--scorer auto: name the scorer that auto should choose for the rows.")
-    if scorer in ("code", "function_call", "instructions", "json_schema"):
+    if scorer in ("code", "function_call", "instructions", "json_schema", "sql"):
         raise UsageError(f"--scorer {scorer}: its golds are not answers; copy a card that has it.")
     templates = [t.name for t in BUILT_IN.values() if t.name != "none" and t.asks_for(scorer)]
     is_choice = scorer == "mcq"

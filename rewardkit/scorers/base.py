@@ -269,7 +269,8 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
     if text.strip() in MISSING:
         return ": it is a missing value" if text.strip() else ": it is empty"
     if spec.find_faults and spec.explain_gold:
-        return f": {spec.explain_gold(text)}"
+        reason = spec.explain_gold(text)
+        return f": {reason}" if reason else ""
     if text.lstrip()[:1] in ("[", "{") and len(text) > MAX_LIST_CHARACTERS:
         return f": a list or an object of more than {MAX_LIST_CHARACTERS:,} characters is not read"
     if spec.several_golds:

@@ -37,6 +37,8 @@ from rewardkit.scorers.score import Score, Scorer, Status
 RUNGS = ("text", "number", "words", "value")
 #: Characters of an answer or a gold that a sentence quotes.
 MAX_QUOTE = 60
+#: Scorers that run the response, and what they run.
+_RUNS = {"code": "program", "sql": "query"}
 #: Characters at the end of a response that are searched for its last number.
 TAIL_CHARS = 300
 
@@ -119,6 +121,10 @@ def explain_verdict(
         from rewardkit.scorers.code import explain_program
 
         score, facts = explain_program(scorer, response, ground_truth)
+    elif name == "sql":
+        from rewardkit.scorers.sql import explain_query
+
+        score, facts = explain_query(scorer, response, ground_truth)
     else:
         score = scorer(response, ground_truth, extra_info)
     if conversation:
@@ -156,9 +162,9 @@ def explain_miss(
     name = explanation.scorer
     if explanation.score.correct:
         return None
-    candidates = _answer_candidates(response) if name != "code" else {}
+    candidates = _answer_candidates(response) if name not in _RUNS else {}
     reason = _reason(explanation, scorer, response, ground_truth, candidates)
-    if name == "code" or spec_of(scorer).asks_server:
+    if name in _RUNS or spec_of(scorer).asks_server:
         return MissedAnswer(reason, candidates, (), "")
     choices = other_settings(scorer) if is_built_in(name) else []
     own: list[Setting] = [(name, {**options, key: value}) for key, value in choices]
@@ -232,9 +238,9 @@ def _reason(
     name, score, gold = explanation.scorer, explanation.score, _quote(ground_truth)
     if score.status is Status.BAD_GROUND_TRUTH:
         return f"The gold {gold} cannot be scored{explain_bad_gold(ground_truth, scorer)}."
-    if name == "code":
-        reason = dict(explanation.facts).get("reason", "there is no program in the response")
-        return f"The program is not right: {reason}."
+    if noun := _RUNS.get(name):
+        reason = dict(explanation.facts).get("reason", f"there is no {noun} in the response")
+        return f"The {noun} is not right: {reason}."
     if score.status is Status.NO_ANSWER:
         if not response.strip():
             return "No answer was read: the response is empty."

@@ -46,7 +46,7 @@ def prep(tmp_path, *rows, **options):
 
 
 @every(
-    "name", sorted(BUILT_IN.keys() - {"boxed_letter", "code", "tool_call"})
+    "name", sorted(BUILT_IN.keys() - {"boxed_letter", "code", "sql", "tool_call"})
 )  # golds that GSM8K has not
 def test_every_template_inserts_the_question_and_names_a_scorer_that_fits(tmp_path, name):
     [row], _ = prep(tmp_path, GOOD, template=name, overwrite=True)

@@ -32,6 +32,8 @@ CHECK = {"test": TESTS, "entry_point": "f"}
 SECCOMP_ONLY = pytest.param({"landlock": False, "bubblewrap": False}, id="seccomp only")
 BEST = pytest.param({}, id="best level")
 
+LOCAL_SANDBOX = local.local_sandbox
+
 
 @pytest.fixture(
     scope="module",
@@ -55,7 +57,7 @@ def of_level(options):
         sandbox = local.Sandbox(**options)
         if sandbox.failure:
             pytest.skip(f"programs cannot be confined here: {sandbox.failure}")
-        patch.setattr(grade, "local_sandbox", lambda: sandbox)
+        patch.setattr(local, "local_sandbox", lambda **_: sandbox)
         yield sandbox
         assert wait_until(lambda: not descendants(sandbox._process.pid), 5)
         assert wait_until(lambda: not any(Path(sandbox._folder).iterdir()), 5)
@@ -265,7 +267,7 @@ def test_programs_of_many_threads_get_their_own_verdicts(sandbox):
 
 def test_a_program_is_tried_again_whose_server_is_killed(monkeypatch):
     monkeypatch.setattr(grade, "IDLE_SECONDS", 5)
-    monkeypatch.setattr(grade, "local_sandbox", local.local_sandbox)
+    monkeypatch.setattr(local, "local_sandbox", LOCAL_SANDBOX)
     first = local.local_sandbox()
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(verdict, STDIN, f"import time; time.sleep(0.3); print('{ANSWER}')")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rewardkit.programs import grade, local
+from rewardkit.programs import local
 from rewardkit.programs.grade import Grading, grade_locally
 from rewardkit.programs.problem import read_problem
 
@@ -105,7 +105,7 @@ CASES = {
 def sandbox():
     sandbox = local.Sandbox()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grade, "local_sandbox", lambda: sandbox)
+        patch.setattr(local, "local_sandbox", lambda **_: sandbox)
         yield
     sandbox.close()
 
@@ -138,7 +138,7 @@ def test_a_sandbox_without_a_working_bubblewrap_goes_without_it(tmp_path, monkey
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     sandbox = local.Sandbox()
-    monkeypatch.setattr(grade, "local_sandbox", lambda: sandbox)
+    monkeypatch.setattr(local, "local_sandbox", lambda **_: sandbox)
     assert "bubblewrap" not in sandbox.level
     assert verdict({"inputs": ["1"], "outputs": ["1"]}, "print(1)").is_right
     sandbox.close()

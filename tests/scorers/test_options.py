@@ -22,6 +22,7 @@ FLAGS = {
     "judge": "reverse",
     "code": "unsafe",
     "function_call": "order",
+    "sql": "needs_table",
 }.items()
 #: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
@@ -60,6 +61,9 @@ WRONG = [
     ("code", "retries", -1, "give a whole number from 0 to 100."),
     ("function_call", "reward", "part", "Its rewards: all, fraction."),
     ("json_schema", "reward", "part", "Its rewards: all, fraction."),
+    ("sql", "databases", 1, "give text"),
+    ("sql", "seconds", 0, "give a number from 0.1 to 3600."),
+    ("sql", "memory_mb", 1, "give a whole number from 64 to"),
     ("instructions", "mode", "lose", "Did you mean 'loose'?"),
     ("instructions", "reward", "most", "Its rewards: all, fraction."),
     *((scorer, option, "yes", "give true or false.") for scorer, option in FLAGS),

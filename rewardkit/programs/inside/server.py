@@ -24,7 +24,7 @@ import signal
 import socket
 import sys
 from _sitebuiltins import Quitter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,11 +60,11 @@ class Server:
         if jail.has_seccomp():
             jail.confine_job()
 
-    def rules(self, folder: str) -> int | None:
-        """Return the rules that allow a folder to be written; None without Landlock."""
+    def rules(self, folder: str, readable: Iterable[str] = ()) -> int | None:
+        """Return the rules that allow a folder to be written, and files to be read; None without Landlock."""
         if not self.landlock:
             return None
-        return int(jail.landlock_rules(self.readable, [folder, "/dev/null"]))
+        return int(jail.landlock_rules([*self.readable, *readable], [folder, "/dev/null"]))
 
     def failure(self) -> str:
         """Confine a fork for a trial. Return why that failed; "" if it did not."""
@@ -104,6 +104,9 @@ def serve(connection: socket.socket, settings: Mapping[str, Any]) -> None:
     """Fork a job for each connection that the grader sends."""
     sys.path.extend(settings["packages"])
     prepare()
+    for name in settings["modules"]:
+        with suppress(ImportError):  # a program that needs it says so
+            importlib.import_module(name)
     jail.adopt_orphans()
     server = Server(settings)
     if not server.landlock:
@@ -168,7 +171,7 @@ class Job:
         self, server: Server, connection: int, folder: str, program: Mapping[str, Any], source: str
     ) -> None:
         self.connection, self.folder, self.source = connection, folder, source
-        self.program, self.rules = program, server.rules(folder)
+        self.program, self.rules = program, server.rules(folder, program.get("readable", ()))
         self.code: Any = None
         # Each page of memory that a runner changes takes time: what all of them need is done here.
         os.environ.update(HOME=folder, TMPDIR=folder)
