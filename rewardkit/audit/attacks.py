@@ -13,6 +13,7 @@ from typing import Any
 
 from rewardkit.audit.model import Attack, Kind, Responses, Target
 from rewardkit.audit.program_attacks import PROGRAM_AUDIT
+from rewardkit.audit.task_attacks import TASK_AUDIT
 from rewardkit.audit.written_attacks import HOLES, HOSTILE_TEXT, JUDGE_HOLES, MISSES, states_gold
 from rewardkit.strict_yaml import read_yaml_file
 
@@ -157,6 +158,7 @@ RULE_AUDIT = (
     *_MISSES,
     *_CONVERSATIONS,
     *PROGRAM_AUDIT,
+    *TASK_AUDIT,
 )
 
 #: The attacks on a scorer that asks a model, which reads neither long text nor a gold of ours.
@@ -176,6 +178,7 @@ ATTACKS = {
         *_MISSES,
         *_CONVERSATIONS,
         *PROGRAM_AUDIT,
+        *TASK_AUDIT,
         *CHECKS,
     )
 }

@@ -34,12 +34,16 @@ _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRow:
-    """A row of an audit: all messages of the prompt as one text, and what verl passes to the reward."""
+    """A row of an audit: all messages of the prompt as one text, and what verl passes to the reward.
+
+    `task` is the scorer of a row whose gold is not an answer; it has whole responses in `extra_info`.
+    """
 
     prompt: str
     gold: str
     data_source: str
     extra_info: Mapping[str, Any]
+    task: str = ""
 
     @cached_property
     def problem(self) -> Problem | Task | None:
@@ -63,6 +67,8 @@ FORMS = (
 FENCE = AnswerForm("fence", "```python\n", "\n```")
 #: The form of queries.
 SQL_FENCE = AnswerForm("fence", "```sql\n", "\n```")
+#: That of whole responses.
+WHOLE = _BARE
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class Target:
     @cached_property
     def gold(self) -> str:
         """The correct answer; the first one if the row has alternatives, the solution of a problem."""
+        if self.row.task:
+            return str(self.row.extra_info["right"])
         if isinstance(self.row.problem, Task):
             return self.row.problem.query
         if self.row.problem:
@@ -99,13 +107,15 @@ class Target:
     @cached_property
     def has_alternatives(self) -> bool:
         """Whether the row's gold is a list of alternative words, or an object with one."""
-        is_list = self.row.gold[:1] in ("[", "{")
+        is_list = self.row.gold[:1] in ("[", "{") and not self.row.task
         texts = alternatives(self.row.gold) if is_list else ()
         return any(len(text) > 2 and text[0].isalpha() for text in texts)
 
     @cached_property
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
+        if self.row.task:
+            return str(self.row.extra_info["wrong"])
         if self.row.problem:
             return "SELECT 7919" if isinstance(self.row.problem, Task) else "raise ValueError"
         if self.has_alternatives:
@@ -177,8 +187,8 @@ class Attack:
     """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
     `golds` replace the ground truth of the row; `max_rows` limits the rows of each data source, 0 for all;
-    `is_program` says that it is for rows with a programming problem, and only for those;
-    `writes_messages` that it writes conversations, for rows with tools.
+    `task` is that of the rows that it is for, `program` for those with a programming problem, "" for those with
+    answers; `writes_messages` says that it writes conversations, for rows with tools.
     """
 
     name: str
@@ -188,13 +198,14 @@ class Attack:
     responses: ResponseWriter = lambda _: iter(())
     golds: tuple[str, ...] = ()
     max_rows: int = 0
-    is_program: bool = False
+    task: str = ""
     writes_messages: bool = False
 
     def applies_to(self, row: AuditRow) -> bool:
         """Return whether the attack is for a row of this sort."""
         has_tools = bool(row.extra_info.get("tools_kwargs"))
-        return self.is_program == bool(row.problem) and (has_tools or not self.writes_messages)
+        task = row.task or ("program" if row.problem else "")
+        return self.task == task and (has_tools or not self.writes_messages)
 
 
 def attack(

@@ -29,7 +29,7 @@ def packaged_problems(data_source: str) -> list[AuditRow]:
 def _read(group: str, kind: Kind) -> list[Attack]:
     return [
         Attack(
-            name, kind, entry["severity"], entry["about"], partial(_write, entry), is_program=True
+            name, kind, entry["severity"], entry["about"], partial(_write, entry), task="program"
         )
         for name, entry in _TABLE[group].items()
     ]
@@ -62,7 +62,7 @@ PROGRAM_AUDIT = (
         "high",
         "A program that is right on the first ten tests, or on all but the last one.",
         _first_tests_only,
-        is_program=True,
+        task="program",
     ),
     *_read(
         "holes", "hole"

@@ -11,7 +11,8 @@ from typing import Any
 from rewardkit.audit.attacks import OPEN_QUESTIONS
 from rewardkit.audit.model import AuditRow
 from rewardkit.audit.program_attacks import packaged_problems
-from rewardkit.errors import DataError, UsageError
+from rewardkit.audit.task_attacks import packaged_tasks
+from rewardkit.errors import DataError
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
@@ -21,7 +22,6 @@ from rewardkit.scorers.gold import MISSING, unwrap_gold
 #: Datasets whose samples have the forms of gold that a scorer reads; more of them would only be more
 #: of the same. The calls of a judge are few; verl's default reward runs the answers of the first as code.
 _DATASETS = {
-    "function_call": "xlam-60k",
     "geometry3k": "geometry3k",
     "gsm8k": "gsm8k",
     "math": "aime math math-500",
@@ -62,10 +62,10 @@ def packaged_rows(
         return _open_rows()[:n]
     if scorer == "code":
         return packaged_problems("taco")
-    if scorer == "instructions":
-        raise UsageError("audit: attacks need golds that are answers; these are constraints.")
     if scorer == "sql":  # some of whose attacks take all of its seconds
         n = min(n, 4)
+    if tasks := packaged_tasks(scorer):
+        return tasks
     names = _DATASETS.get(scorer, _ALL_KINDS).split()
     count = -(-n // len(names))
     rows: list[AuditRow] = []

@@ -18,6 +18,7 @@ from rewardkit.audit.model import (
     FENCE,
     FORMS,
     SQL_FENCE,
+    WHOLE,
     Attack,
     AttackResult,
     AuditReport,
@@ -29,6 +30,7 @@ from rewardkit.audit.model import (
 )
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
+from rewardkit.audit.task_attacks import as_task
 from rewardkit.audit.written_attacks import HOSTILE_TEXT
 from rewardkit.errors import DataError, MissingPackageError, UnknownNameError, UsageError
 from rewardkit.isolate.function import LOAD_TIMEOUT_SECONDS
@@ -109,7 +111,7 @@ def audit(
         if data is None:
             sample = packaged_rows(scorer, count, seed, process.options)
         else:
-            sample = sample_rows(data, count, seed)
+            sample = [as_task(row, scorer) for row in sample_rows(data, count, seed)]
         programs = [row for row in sample if row.problem]
         if rows is None:
             sample = [row for row in sample if row not in programs[PROGRAM_ROWS:]]
@@ -224,7 +226,7 @@ def _run_attack(
     process: the attack ends with it.
     """
     result, counts = AttackResult.of(attack), Counter[str]()
-    most_ends = recorder.ends if attack.is_program else math.inf
+    most_ends = recorder.ends if attack.task == "program" else math.inf
     has_other_forms = attack.kind == "hole" and not recorder.process.asks_server
     for own, other, profile in rows:
         if not attack.applies_to(own.row):
@@ -282,6 +284,8 @@ def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> Score
     if all(row.problem for row in rows):
         own = SQL_FENCE if isinstance(rows[0].problem, Task) else FENCE
         forms = (own,)
+    if all(row.task for row in rows):
+        own, forms = WHOLE, (WHOLE,)
 
     def scores(form: AnswerForm, name: str) -> list[float]:
         """Return the scores of each row's `gold` or `wrong` answer in a form."""

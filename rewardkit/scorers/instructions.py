@@ -46,6 +46,7 @@ response does not follow: `violations_keywords`, `_length`, `_format`, `_positio
 `_punctuation`, `_language` and `_copy`.
 """
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Literal
@@ -109,8 +110,9 @@ def _judge(
     text = response.rpartition("</think>")[2]
     text = "" if "<think>" in text else text  # the thought never ends
     texts = loose_texts(text) if mode == "loose" else [text]
-    if not text.strip() or len(text) > MAX_CHARACTERS:
-        status = Status.TOO_LONG if text.strip() else Status.NO_ANSWER
+    text = text if text.strip() else ""
+    if len(text) > MAX_CHARACTERS or not is_visible(text):
+        status = Status.TOO_LONG if len(text) > MAX_CHARACTERS else Status.NO_ANSWER
         return Score.wrong("", status), metrics
     missed = [each for each in constraints if not _is_followed(each, texts)]
     total, count = len(constraints), len(constraints) - len(missed)
@@ -125,6 +127,11 @@ def _judge(
 
 def _is_followed(constraint: Constraint, texts: list[str]) -> bool:
     return any(constraint.check(text, **constraint.arguments) for text in texts)
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a character that a reader sees: a letter, digit, sign or symbol."""
+    return any(unicodedata.category(character)[0] in "LNPS" for character in text)
 
 
 def loose_texts(text: str) -> list[str]:

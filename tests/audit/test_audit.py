@@ -287,6 +287,9 @@ def test_every_attack_has_a_description_and_responses():
             *sample_rows([*ROWS, *CHOICES, *MORE], 20, 0),
             *packaged_rows("qa", 99, 0),
             *packaged_rows("code", 2, 0),
+            *packaged_rows("function_call", 2, 0),
+            *packaged_rows("json_schema", 2, 0),
+            *packaged_rows("instructions", 2, 0),
         ]
         for form in (AnswerForm("box", r"\boxed{", "}"), AnswerForm("answer", "Answer: "))
     ]

@@ -5,8 +5,6 @@ import time
 
 import pytest
 
-from rewardkit.audit.rows import packaged_rows
-from rewardkit.errors import UsageError
 from rewardkit.instructions import ifbench, ifeval, ifrlvr, rlvr_ifeval, text
 from rewardkit.instructions.ground_truth import (
     CHECKS,
@@ -424,6 +422,7 @@ def test_a_prepared_row_has_the_constraints_of_its_columns_and_auto_scores_it(na
     assert name != "ifbench" or "null" not in rows[0]["reward_model"]["ground_truth"]
 
 
-def test_the_audit_of_answers_is_refused_because_constraints_are_none():
-    with pytest.raises(UsageError, match="these are constraints"):
-        packaged_rows("instructions", 1, 0)
+@pytest.mark.parametrize("text", ["\u200b", "\ufeff \u2060", "\u00ad\n", "<think>x</think>\u200b"])
+def test_a_response_of_characters_that_no_reader_sees_is_none(text):
+    gold = json.dumps({"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]})
+    assert score(text, gold).status is Status.NO_ANSWER
