@@ -24,8 +24,7 @@ from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 MAX_HANGS = MAX_EXITS = 5
 #: The same for calls that end the process if no call has returned.
 MAX_FIRST_EXITS = 2
-#: Calls that are repeated in another order and by several threads, and those of them with programs, which
-#: take processes of their own.
+#: Calls that are repeated in another order and by several threads, and those of them with programs.
 MAX_REPEATED_CALLS, MAX_REPEATED_PROGRAMS = 48, 4
 #: Number of threads that make these calls at once, and number of rounds.
 THREADS, ROUNDS = 8, 3
@@ -45,6 +44,7 @@ _LONG_TEXTS = (
     *("and so we go on ", "1234567890 ", r"\boxed{", r"\boxed{1} ", "{", "$", "Answer: "),
     *("#### ", "<answer>", r"\frac{1}{", "\n"),
 )
+_LONG_PROGRAM_TEXTS = ("and so we go on ", "```python\n", "\n")
 
 #: Checks with many calls of their own, or of time, which a scorer that asks a model is spared.
 _OWN_CALLS = frozenset(
@@ -179,7 +179,9 @@ def check_threads(recorder: CallRecorder) -> None:
     """Repeat calls in several threads at once, as verl's executors do, each in another order."""
     calls, failures = recorder.sample_calls(), recorder.checks["thread_unsafe"]
     indices = [*range(len(calls))]
-    orders = [[*indices[5 * i :], *indices[: 5 * i]] * ROUNDS for i in range(THREADS)]
+    rounds = 1 if calls and calls[0][0].problem else ROUNDS  # programs take processes of their own
+    shifts = [5 * i % max(len(calls), 1) for i in range(THREADS)]
+    orders = [[*indices[shift:], *indices[:shift]] * rounds for shift in shifts]
     results = recorder.process.call_in_threads([[calls[i][:2] for i in o] for o in orders])
     different: dict[int, list[float | None]] = {}
     for order, scores in zip(orders, results, strict=True):
@@ -191,7 +193,7 @@ def check_threads(recorder: CallRecorder) -> None:
                 different.setdefault(index, []).append(score)
     for index, scores in different.items():
         row, response, score = calls[index]
-        times = f"{len(scores)} of {ROUNDS * THREADS} calls by {THREADS} threads"
+        times = f"{len(scores)} of {rounds * THREADS} calls by {THREADS} threads"
         failures.add_failure(response, row.gold, f"score {score}, but {scores[0]} in {times}")
 
 
@@ -229,7 +231,7 @@ def _programs(marker: str) -> Iterator[str]:
 
 def check_growth(recorder: CallRecorder, t: Target) -> None:
     """Check how the time grows from 50 KB of text to 1 MB."""
-    for piece in _LONG_TEXTS:
+    for piece in _LONG_PROGRAM_TEXTS if t.row.problem else _LONG_TEXTS:
         # A second time, because the machine may have been busy.
         if _growth(recorder, t, piece) and (got := _growth(recorder, t, piece)):
             recorder.checks["grows"].add_failure(f"{piece!r} repeated", t.gold, got)

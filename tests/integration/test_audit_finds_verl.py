@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.audit import audit
+from rewardkit.audit.program_attacks import packaged_problems
 from rewardkit.registry import VERL_EVALUATES
 from rewardkit.scorers.math import compute_score
 
@@ -98,3 +99,16 @@ def test_an_audit_of_verl_says_which_answers_verl_runs_and_finds_it():
     assert "CVE-2026-6878" in lines[0]
     assert report.scorer == "verl"
     assert "runs_code" in {result.attack for result in report.failed}
+
+
+def test_an_audit_of_verl_on_programs_ends_and_finds_which_wrong_ones_are_paid():
+    """benchmarks/README.md has the table of all attacks."""
+    rows = [raw_row(row.prompt, row.gold, "taco") for row in packaged_problems("taco")]
+    for raw, row in zip(rows, packaged_problems("taco"), strict=True):
+        raw["extra_info"] = dict(row.extra_info)
+    report = audit("verl", data=rows, seconds=15.0)
+    failed = {result.attack for result in report.failed}
+    assert {"first_tests_only", "reads_expected_output", "equal_to_everything"} <= failed
+    assert {"replaces_comparer", "reads_standard_input_otherwise", "hangs", "exits"} <= failed
+    assert not {"wrong_program", "ends_early", "part_of_output", "gold_in_its_form"} & failed
+    assert {"never_ends", "forged_message"} <= {*report.not_run}
