@@ -88,6 +88,7 @@ function_call Salesforce/xlam-function-calling-60k rlla
 function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
 sql birdsql/bird xlangai/spider
 instructions allenai/IFBench_test allenai/IF_multi_constraints_upto5 allenai/RLVR-IFeval google/IFEval
+instructions nvidia/Nemotron-RL-instruction_following
 math numina_aops_forum numina_synthetic_math numina_amc_aime numina_synthetic_amc numina_cn_k12
 math numina_olympiads imo_answerbench lmms-lab/multimodal-open-r1-8k-verified weitianwen/cmath
 """

@@ -407,7 +407,7 @@ def test_a_long_hostile_text_takes_less_than_a_second(name):
         assert time.process_time() - started < 1.0, piece
 
 
-SETS = ("ifeval", "ifbench", "if-multi-constraints", "rlvr-ifeval")
+SETS = ("ifeval", "ifbench", "if-multi-constraints", "rlvr-ifeval", "nemotron-if")
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -420,6 +420,25 @@ def test_a_prepared_row_has_the_constraints_of_its_columns_and_auto_scores_it(na
         assert read_constraints(text)
         assert auto.score("x", text, {**info, "data_source": row["data_source"]}).pred
     assert name != "ifbench" or "null" not in rows[0]["reward_model"]["ground_truth"]
+
+
+def test_rows_of_nemo_gym_with_their_constraints_in_one_struct_are_the_same_rows(tmp_path):
+    flat = tmp_path / "flat.jsonl"
+    nested = tmp_path / "nested.jsonl"
+    row = {
+        "prompt": "Name a river.\n1. Use no commas.\n2. Use the word blue.",
+        "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
+        "kwargs": [None, {"keywords": ["blue"], "relation": None}],
+    }
+    flat.write_text(json.dumps({"id": 1, **row}))
+    nested.write_text(json.dumps({"id": 1, "verifier_metadata": {**row, "grading_mode": "binary"}}))
+    golds = []
+    for path in (flat, nested):
+        prep("nemotron-if", tmp_path / "rows.parquet", source=path, overwrite=True)
+        (prepared,) = read_rows(tmp_path / "rows.parquet")
+        golds.append((prepared["prompt"], prepared["reward_model"]["ground_truth"]))
+    assert golds[0] == golds[1]
+    assert score("The Blue Nile.", golds[0][1]).correct
 
 
 @pytest.mark.parametrize("text", ["\u200b", "\ufeff \u2060", "\u00ad\n", "<think>x</think>\u200b"])
