@@ -76,6 +76,13 @@ BENCHMARKS = {
     "code-speed": Benchmark("Speed of programs", 2, "verl",
         "{own} code_speed.py --verl-python {verl}",
         "--programs 2 --passes 1 --verl-python none"),
+    "instruction-agreement": Benchmark("Instructions", 1, "",
+        "{own} instruction_agreement.py --cases {shared}/cases",
+        "skip: it needs the published verdicts"),
+    "call-agreement": Benchmark("Function calls", 1, "verl",
+        "{own} call_agreement.py --gorilla {shared}/gorilla/.git --rlla {shared}/rlla_4k/test.parquet "
+        "--verl-python {verl}",
+        "skip: it needs a clone of BFCL"),
     "qa": Benchmark("Open questions", 1, "",
         "{own} qa.py --cases {shared}/cases",
         "skip: it needs the labelled answers"),
