@@ -29,7 +29,7 @@ def command(
     """Write a reward of several parts as one file for verl.
 
     Parts are correctness, format, repetition and length; verl logs each under its own name. A second
-    scorer, such as a judge, can be asked about what the first one did not call correct. The page
+    scorer, such as a judge, can be asked about what the first one did not call correct, or did. The page
     docs/how-to/own-reward.md has a table of the keys.
 
     --gdpo prints one override a line for GDPO, which normalises the parts apart and needs verl 0.7.1
