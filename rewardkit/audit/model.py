@@ -382,7 +382,9 @@ STOPPED_EARLY = (
 )
 NOT_REPEATED = "An attack with programs ends with the first that hangs or ends the scorer."
 #: A scorer that fails one of these attacks gets the grade F.
-BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
+BASIC_ATTACKS = frozenset(
+    "gold_in_its_form wrong_answer right_call wrong_call right_json wrong_json right_text".split()
+)
 
 
 def grade(results: tuple[AttackResult, ...]) -> str:

@@ -277,7 +277,8 @@ def test_grades_follow_their_rule(severities, expected):
 
     harmless = result("high", failed=0)
     assert grade((*map(result, severities), harmless)) == expected
-    assert grade((*map(result, severities), result("low", "gold_in_its_form"))) == "F"
+    for attack in ("gold_in_its_form", "right_call", "right_text"):
+        assert grade((*map(result, severities), result("low", attack))) == "F"
 
 
 def test_every_attack_has_a_description_and_responses():
