@@ -37,11 +37,15 @@ def program_of(response: str, language: str = "python", entry_point: str = "") -
     names = _FENCES.get(language, (language,))
     labelled = [block for name, block in blocks if name in names]
     candidates = labelled or [block for name, block in blocks if not name]
-    name = entry_point.rpartition(".")[2]
-    if name and len(candidates) > 1:
-        defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b", re.MULTILINE)
-        candidates = [each for each in candidates if defines.search(each)] or candidates
+    if entry_point and len(candidates) > 1:
+        candidates = [each for each in candidates if defines(each, entry_point)] or candidates
     return candidates[-1] if candidates and len(candidates[-1]) <= MAX_CHARACTERS else ""
+
+
+def defines(program: str, entry_point: str) -> bool:
+    """Whether a program has the function `f`, or one named as the method `Solution().f`."""
+    name = re.escape(entry_point.rpartition(".")[2])
+    return bool(re.search(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}\b", program, re.MULTILINE))
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:

@@ -187,9 +187,9 @@ def _reply(text: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         raise NoContactError("the reply is not one of SandboxFusion.") from None
     if status == "SandboxError" or statuses <= {None, "Error"}:
-        raise TryAgainError(f"the sandbox failed: {message[-200:] or status}.")
+        raise TryAgainError(f"the sandbox failed: {(message[-200:] or status).rstrip('.')}.")
     if any("command not found" in each for each in errors):
-        raise TryAgainError(f"the server cannot run this language: {errors[0][-200:]}")
+        raise TryAgainError(f"the server cannot run this language: {errors[0].strip()[-200:]}.")
     if results["compile_result"].get("status") == "TimeLimitExceeded":
         message = f"the compiler took more than {COMPILE_SECONDS} s."
         raise TryAgainError(message, is_timeout=True)
@@ -217,7 +217,7 @@ def _read_results(text: bytes) -> tuple[str, list[Result]]:
             return "+".join(["sandbox_fusion", *filter(None, str(level)[:80].split("+"))]), results
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, zlib.error):
             continue
-    error = str(run.get("stderr") or "").strip().rpartition("\n")[2][-200:]
+    error = str(run.get("stderr") or "").strip().rpartition("\n")[2][-200:].rstrip(".")
     raise TryAgainError(
         f"the driver ended with status {run.get('return_code')}, no results: {error}."
     )

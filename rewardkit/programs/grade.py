@@ -18,6 +18,7 @@ from math import inf
 from typing import Any
 
 from rewardkit.programs.compare import same_text, same_value
+from rewardkit.programs.extract import defines
 from rewardkit.programs.inside.wire import WireError, dump, load_tree
 from rewardkit.programs.local import Run, Sandbox, SandboxError, in_sandbox
 from rewardkit.programs.problem import Problem
@@ -153,8 +154,9 @@ def grade_results(
 
 def complete(problem: Problem, program: str) -> str:
     """Return a program with the prompt that it continues, if it does not define its entry point."""
-    prompt, name = problem.settings["prompt"], problem.entry_point
-    return program if not prompt or f"def {name}" in program else f"{prompt}\n{program}"
+    prompt = problem.settings["prompt"]
+    is_complete = not prompt or defines(program, problem.entry_point)
+    return program if is_complete else f"{prompt}\n{program}"
 
 
 def sample(problem: Problem, count: int) -> Sequence[tuple[Any, Any]]:

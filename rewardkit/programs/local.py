@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree, which
@@ -31,6 +32,7 @@ RETRY_SECONDS = 0.5
 
 #: What an interpreter reads beside its own folders.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime")
+_PREFIX = "rewardkit-code-"
 _INSIDE = Path(__file__).parent / "inside"
 _MAIN = (
     "import sys; sys.path[0] = sys.argv[2]; import server; del sys.path[0]; "
@@ -84,8 +86,9 @@ class Sandbox:
     def _start(self, bubblewrap: str | None, landlock: bool) -> Mapping[str, Any]:
         packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
         readable = [sys.base_prefix, sys.prefix, *packages]
+        _remove_abandoned()
         try:
-            self._folder = mkdtemp(prefix="rewardkit-code-")
+            self._folder = mkdtemp(prefix=_PREFIX)
         except OSError as error:
             raise SandboxError(
                 f"no folder for programs in {gettempdir()}: {error}. Free space there, or set TMPDIR."
@@ -187,6 +190,19 @@ def _sandbox_errors() -> Iterator[None]:
         yield
     except (OSError, EOFError, ValueError) as error:
         raise SandboxError(f"the sandbox failed: {error!r}") from None
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of servers that were killed: these do not lock them any more."""
+    for path in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+                if time.time() - path.stat().st_mtime > START_SECONDS:  # or it starts
+                    rmtree(path)
+            finally:
+                os.close(descriptor)
 
 
 def _bubblewrap(command: str, readable: Iterable[str], folder: str) -> list[str]:

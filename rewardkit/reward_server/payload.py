@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from rewardkit.adapters.response_text import response_after_prompt
-from rewardkit.scorers.base import Score, to_verl
+from rewardkit.scorers.base import MAX_PRED_CHARACTERS, Score, to_verl
 from rewardkit.scorers.gold import unwrap_gold
 
 T = TypeVar("T", bound=BaseModel)
@@ -25,9 +25,6 @@ MAX_DIGITS = 300
 #: Longest name of a data source or scorer, in characters. The search for similar names takes
 #: seconds for a name as long as a body.
 MAX_NAME_CHARS = 256
-
-#: Longest extracted answer in a reply, in characters.
-MAX_PRED_CHARS = 4096
 
 
 class RequestError(Exception):
@@ -94,7 +91,7 @@ class ScoreRequest(NamedTuple):
             {
                 "score": score.score,
                 "correct": score.correct,
-                "pred": score.pred[:MAX_PRED_CHARS],
+                "pred": score.pred[:MAX_PRED_CHARACTERS],
                 "status": score.status.value,
                 "error": error,
             }

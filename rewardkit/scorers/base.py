@@ -327,13 +327,17 @@ def failed_verl_score(data_source: Any, error: Exception, score: float = 0.0) ->
     return Score.wrong("", Status.FAILED, score)
 
 
+#: Characters of an answer in a result: verl logs and stores each, and a program may have 200,000.
+MAX_PRED_CHARACTERS = 4096
+
+
 def to_verl(score: Score) -> dict[str, float | str]:
     """Return a `Score` as the dictionary that verl expects; see `verl_result` for its keys."""
     return {
         "score": float(score.score),
         # verl's managers report the score itself where nothing states the verdict.
         "acc": float(score.score if score.correct is None else score.correct),
-        "pred": score.pred,
+        "pred": score.pred[:MAX_PRED_CHARACTERS],
         **_FLAGS[score.status],
     }
 

@@ -174,6 +174,12 @@ def find_faults(
 
     problem = read_problem(ground_truth)
     language = problem.settings["language"]
+    if options.get("backend") == "sandbox_fusion":
+        from rewardkit.programs.fusion import obstacle
+
+        if reason := obstacle(problem):
+            yield "bad_gold", f"backend=sandbox_fusion cannot grade this row: {reason}"
+            return
 
     def grade_program(program: str) -> Grade:
         fence = "`" * (max(map(len, re.findall("`+", program)), default=0) + 3)

@@ -34,6 +34,7 @@ WRAPPED = {**CALL, "outputs": [[2], [8]]}
 MANY = "Print the divisors. If there are several answers, print any of them."
 CHECKER = "import sys\n_, a, b = (open(n).read().split() for n in sys.argv[1:])\nprint(int(a == b))"
 PYTEST = "from solution import f\n\ndef test_f():\n    assert f(1) == 2\n\ndef test_g():\n    assert f(4) == 8"
+PYTEST_ROW = {"test": PYTEST}
 CHECK = {
     "test": "def check(candidate):\n    assert candidate(1) == 2\n    assert candidate(4) == 8",
     "entry_point": "f",
@@ -108,6 +109,13 @@ def test_options_of_the_scorer_hold_for_the_programs():
     endless = row(DOUBLE, solution="import time\nwhile True: pass")
     [finding] = check_row(endless, 0, options={"seconds": 0.2})
     assert re.search(r"more than 0\.\d seconds of processor time", finding.message)
+
+
+def test_a_row_that_a_server_cannot_grade_has_a_bad_gold():
+    options = {"backend": "sandbox_fusion", "sandbox_url": "http://127.0.0.1:9"}
+    [finding] = check_row(row(PYTEST_ROW, solution=FUNCTION), 0, options=options)
+    assert finding.rule == "bad_gold"
+    assert "use backend=local" in finding.message
 
 
 def test_a_sandbox_that_fails_is_a_finding_of_its_own(monkeypatch):

@@ -183,6 +183,12 @@ def test_a_server_that_fails_is_an_error_and_never_a_wrong_answer(server, fault)
     assert (fields["error"], fields["score"], fields["tests_run"]) == (1.0, 0.0, 0.0)
 
 
+def test_a_message_of_the_server_ends_with_one_full_stop(server):
+    server.always = reply(status="Failed", return_code=1, stderr="No memory is left.")
+    with pytest.raises(SandboxError, match=r"results: No memory is left\.$"):
+        outcome(server, DOUBLE, RIGHT, retries=0)
+
+
 def test_what_a_program_forges_is_only_an_output(server):
     """Results without confinement can be forged, but their outputs have to be right."""
     server.always = reply(results(("ok", b"[true]"), ("ok", b"passed")))

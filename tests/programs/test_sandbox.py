@@ -285,6 +285,22 @@ def test_a_sandbox_without_a_folder_says_what_to_do(monkeypatch):
         local.Sandbox()
 
 
+def test_the_folder_of_a_killed_server_is_removed_by_the_next_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, new = (tmp_path / f"rewardkit-code-{name}" for name in ("old", "new"))
+    (old / "job").mkdir(parents=True)
+    new.mkdir()
+    first, second = local.Sandbox(), None
+    for folder in (old, Path(first._folder)):
+        os.utime(folder, (0, 0))
+    try:
+        second = local.Sandbox()
+        assert {*tmp_path.iterdir()} == {new, Path(first._folder), Path(second._folder)}
+    finally:
+        for each in filter(None, (first, second)):
+            each.close()
+
+
 GRADER = """
 import os, threading, time
 from rewardkit.programs import local

@@ -1,11 +1,13 @@
 """Text of a model is read in linear time, and a program is found where models put it."""
 
+import json
 from time import process_time
 
 import pytest
 
 from rewardkit.programs.compare import same_text
 from rewardkit.programs.extract import program_of
+from rewardkit.programs.grade import complete
 from rewardkit.programs.problem import read_problem
 
 
@@ -34,6 +36,19 @@ def test_a_word_of_digits_is_compared_in_linear_time():
     start = process_time()
     assert not same_text(b"1" * 100_000 + b"x", "1.5" + " " * 100_000)
     assert process_time() - start < 1
+
+
+def test_a_prompt_goes_before_a_program_that_does_not_define_the_function_itself():
+    tests = {"test": "assert add(1, 2) == 3", "prompt": "def add(a, b):", "entry_point": "add"}
+    problem = read_problem(json.dumps(tests))
+    for program in ("    return a + b", "def add_all(a): ...\n", "x = 'def add'"):
+        assert complete(problem, program).startswith("def add(a, b):\n")
+    for program in (
+        "def add(*a): ...",
+        "async  def add (a): ...",
+        "class S:\n\tdef add(self): ...",
+    ):
+        assert complete(problem, program) == program
 
 
 def test_a_null_input_is_an_empty_one():

@@ -9,6 +9,7 @@ import pytest
 from rewardkit.errors import UsageError, call_catching
 from rewardkit.scorers import auto, base, gsm8k, math_dapo
 from rewardkit.scorers.base import (
+    MAX_PRED_CHARACTERS,
     InvalidScoreError,
     NeverAnswersError,
     Score,
@@ -209,6 +210,11 @@ def test_each_status_sets_its_own_flag_and_no_other(status, flags):
     none = {"acc": 0.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
     expected = {"score": 0.25, "pred": "p", **none, **flags}
     assert verl_result(returning(score), "d", "r", "g", None, {}) == expected
+
+
+def test_verl_gets_the_start_of_an_answer_that_is_a_long_program():
+    result = verl_result(returning(Score.wrong("x" * 200_000)), "d", "r", "g", None, {})
+    assert result["pred"] == "x" * MAX_PRED_CHARACTERS
 
 
 def test_a_failure_scores_like_a_wrong_answer():

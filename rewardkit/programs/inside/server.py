@@ -26,6 +26,7 @@ import sys
 from _sitebuiltins import Quitter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from fcntl import LOCK_SH, flock
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -87,6 +88,7 @@ class Server:
 def main() -> None:
     """Serve the grader that has the other end of a socket, until it closes it or ends."""
     connection = socket.socket(fileno=int(sys.argv[1]))
+    flock(os.open(sys.argv[3], os.O_RDONLY), LOCK_SH)  # the folder is not abandoned
     with suppress(PermissionError):  # it has its own, unless bubblewrap started it
         os.setsid()
     try:
