@@ -11,11 +11,13 @@ counts as a wrong answer. The first line is the grader's version.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,11 +54,13 @@ class Answers(NamedTuple):
 # --- this side of the pipe ------------------------------------------------------------------------
 
 
-def ask(python: Path, name: str, cases: Iterable[Case]) -> Answers | str:
-    """Return a peer's verdicts, or the reason why it could not run."""
+def ask(
+    python: Path, name: str, cases: Iterable[Case], seconds: float = WALL_SECONDS
+) -> Answers | str:
+    """Return a peer's verdicts, or the reason why it could not run; a call may take `seconds`."""
     if not Path(python).exists():
         return f"{python} does not exist"
-    command = [str(Path(python).absolute()), str(Path(__file__).resolve()), name]
+    command = [str(Path(python).absolute()), str(Path(__file__).resolve()), name, str(seconds)]
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
     with tempfile.TemporaryDirectory() as folder:  # some peers execute the code in an answer
         done = subprocess.run(
@@ -161,6 +165,17 @@ def verl_gsm8k_dispatched() -> Grader:
     return lambda response, gold, _: default_compute_score("openai/gsm8k", response, gold) == 1
 
 
+def verl_default() -> Grader:
+    """Call it with a gold of `[data_source, gold]`; 0.9 is the score of an answer of Geometry3k."""
+    from verl.utils.reward_score import default_compute_score
+
+    def grade(response: str, gold: Any, _: bool) -> bool:
+        result = default_compute_score(gold[0], response, gold[1])
+        return bool(result["acc"]) if isinstance(result, dict) else result >= 0.9
+
+    return grade
+
+
 def verl_math_dapo() -> Grader:
     from verl.utils.reward_score import math_dapo
 
@@ -190,6 +205,7 @@ GRADERS: dict[str, tuple[str, Callable[[], Grader]]] = {
     "verl math_dapo": ("verl", verl_math_dapo),
     "verl gsm8k": ("verl", verl_gsm8k),
     "verl gsm8k dispatched": ("verl", verl_gsm8k_dispatched),
+    "verl default": ("verl", verl_default),
 }
 
 
@@ -202,50 +218,61 @@ def main() -> None:
     os.dup2(2, 1)  # graders print
     logging.disable(logging.CRITICAL)
     grader = load()
-    child = _GraderProcess(grader)
+    child = _GraderProcess(grader, float(sys.argv[2]) if len(sys.argv) > 2 else WALL_SECONDS)
     print(json.dumps(f"{package} {version(package)}"), file=answers)
-    for line in sys.stdin:
-        case = json.loads(line)
-        call = case["response"], case["gold"], bool(case.get("choice"))
-        print(json.dumps(child.judge(call)), file=answers)
-    child.kill()
+    try:
+        for line in sys.stdin:
+            case = json.loads(line)
+            call = case["response"], case["gold"], bool(case.get("choice"))
+            print(json.dumps(child.judge(call)), file=answers)
+    finally:
+        child.kill()
     answers.flush()
     os._exit(0)  # without waiting for threads of a grader
 
 
 class _GraderProcess:
-    """The scoring process; it is replaced after a time-out or a crash."""
+    """The scoring process; it is replaced after a time-out or a crash.
 
-    def __init__(self, grader: Grader) -> None:
-        self.grader = grader
+    It is not a daemon, which could not start the processes in which verl's graders run SymPy and
+    programs; these are in its group and end with it.
+    """
+
+    def __init__(self, grader: Grader, seconds: float) -> None:
+        self.grader, self.seconds = grader, seconds
         self.start()
 
     def start(self) -> None:
         context = multiprocessing.get_context("fork")
         self.pipe, child_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(self.grader, child_end), daemon=True)
+        self.process = context.Process(target=_serve, args=(self.grader, child_end))
         self.process.start()
         child_end.close()
 
     def judge(self, call: tuple[str, str, bool]) -> Verdict:
         self.pipe.send(call)
         try:
-            if self.pipe.poll(WALL_SECONDS):
+            if self.pipe.poll(self.seconds):
                 return Verdict(*self.pipe.recv())
             problem = "timeout"
-        except EOFError:
+        except (EOFError, ConnectionError):
             problem = "died"
         self.kill()
         self.start()
-        return Verdict(False, int(WALL_SECONDS * 1e9), problem)
+        return Verdict(False, int(self.seconds * 1e9), problem)
 
     def kill(self) -> None:
+        if pid := self.process.pid:
+            with contextlib.suppress(ProcessLookupError):  # it may not have its own group yet
+                os.killpg(pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
 def _serve(grader: Grader, pipe: Connection) -> None:
+    os.setpgid(0, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a program that is graded may read it
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     while True:
         response, gold, is_choice = pipe.recv()
