@@ -86,7 +86,7 @@ code open-r1/codeforces open-r1/verifiable-coding-problems-python openai/openai_
 code PRIME-RL/Eurus-2-RL-Data-code
 function_call Salesforce/xlam-function-calling-60k rlla
 function_call gorilla-llm/Berkeley-Function-Calling-Leaderboard
-sql birdsql/bird xlangai/spider
+sql birdsql/bird gretelai/synthetic_text_to_sql xlangai/spider
 instructions allenai/IFBench_test allenai/IF_multi_constraints_upto5 allenai/RLVR-IFeval google/IFEval
 instructions nvidia/Nemotron-RL-instruction_following
 math numina_aops_forum numina_synthetic_math numina_amc_aime numina_synthetic_amc numina_cn_k12

@@ -7,7 +7,7 @@ verl loads this file directly: `rewardkit path sql --verl` prints the override. 
 | `{"query": "SELECT ...", "db_id": "pets"}` | `pets/pets.sqlite`, `pets.sqlite` or `pets.db` in the folder `databases`, as Spider and BIRD have it; all of a folder `pets` with several |
 | `{"query": "SELECT ...", "schema": "CREATE TABLE ...; INSERT ..."}` | made in memory by these statements |
 
-`SQL` is another name of `query`. The query of a response is in its last block of `sql`, as
+`SQL` and `sql` are other names of `query`, `sql_context` is one of `schema`. The query of a response is in its last block of `sql`, as
 `rewardkit.programs.extract` says; it is one SELECT, also with WITH, or VALUES.
 
 Results are equal as multisets of rows, with columns by position (`rewardkit.sql.compare`). The order counts only

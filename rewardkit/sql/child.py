@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 #: Characters of the results, as JSON.
 MAX_CHARACTERS = 2_000_000
@@ -49,12 +48,11 @@ def run(request: Mapping[str, Any]) -> str:
 
 def _open(request: Mapping[str, Any]) -> sqlite3.Connection:
     """Return the database of a file, which cannot be written, or of the statements of a schema."""
-    path = request["path"]
-    place = f"file:{quote(path)}?mode=ro&immutable=1" if path else ":memory:"
+    place = request["uri"] or ":memory:"
     connection = sqlite3.connect(place, uri=True, isolation_level=None)
     for pragma in _PRAGMAS.format(request["heap_bytes"]).split():
         connection.execute(f"PRAGMA {pragma}")
-    if not path:
+    if not request["uri"]:
         attach = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH)
         connection.set_authorizer(lambda action, *_: int(action in attach))
         connection.executescript(request["schema"])

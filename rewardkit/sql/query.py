@@ -52,7 +52,7 @@ def read_task(ground_truth: str) -> Task:
     if not isinstance(value, dict):
         raise GoldError("it is not a JSON object")
     query = _text(value, "query", "SQL", "sql")
-    name, schema = _text(value, "db_id", "database"), _text(value, "schema")
+    name, schema = _text(value, "db_id", "database"), _text(value, "schema", "sql_context")
     if not is_query(query):
         raise GoldError("its query is not a SELECT" if query else "it has no query")
     if len(query) > MAX_QUERY or len(schema) > MAX_SCHEMA:

@@ -21,7 +21,7 @@ from rewardkit.sql.query import MAX_SCHEMA, Task, with_ties_in_order
 #: The environment variable with the folder of databases, where no option names one.
 FOLDER_VARIABLE = "REWARDKIT_DATABASES"
 #: Golds whose results are kept.
-MAX_GOLDS = 32
+MAX_GOLDS = 128
 #: Databases of one row.
 MAX_DATABASES = 200
 #: Characters of a row that a difference quotes.
@@ -91,9 +91,13 @@ def databases_of(task: Task, folder: str) -> list[Database]:
     if not paths and place.is_dir():
         found = sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES)
         paths = [path for path in found if path.suffix != ".sql"] or found
+    if not paths and folder:
+        raise UsageError(f"{folder}: there is no database {task.name[:80]!r}.")
     if not paths:
-        where = folder or f"set databases, or {FOLDER_VARIABLE}, to the folder of databases"
-        raise UsageError(f"there is no database {task.name[:80]!r}: {where}.")
+        raise UsageError(
+            f"the database {task.name[:80]!r} is not known: set databases, or {FOLDER_VARIABLE}, to the "
+            "folder of databases."
+        )
     return [_database(path.resolve()) for path in paths[:MAX_DATABASES]]
 
 
@@ -116,11 +120,17 @@ def run_queries(
         UsageError: the database cannot be opened.
         SandboxError: the sandbox failed.
     """
-    request = {**database._asdict(), "queries": list(queries), "rows": most_rows}
-    request["heap_bytes"] = (limits.memory_mb << 20) // 2
+    path = database.path
+    request = {
+        "uri": f"{Path(path).as_uri()}?mode=ro&immutable=1" if path else "",
+        "schema": database.schema,
+        "queries": list(queries),
+        "rows": most_rows,
+        "heap_bytes": (limits.memory_mb << 20) // 2,
+    }
     test = {"kind": "call", "cpu_seconds": limits.seconds, "memory_mb": limits.memory_mb}
     test["idle_seconds"] = limits.seconds + _IDLE_SECONDS
-    facts = {"entry_point": "run", "prelude": "", "readable": [database.path]}
+    facts = {"entry_point": "run", "prelude": "", "readable": [path]}
     body = dump(((request,), {})).encode("utf-8", "surrogatepass")
 
     def call(sandbox: Sandbox) -> tuple[dict[str, Any], bytes]:
@@ -136,7 +146,7 @@ def run_queries(
         reason = report["stderr"].strip().rpartition("\n")[2] or "more memory than allowed"
         raise QueryError(f"{reason} ({status})", False) from None
     if place == "database":
-        raise UsageError(f"{database.path or 'the schema of the row'}: {reason}.")
+        raise UsageError(f"{path or 'the schema of the row'}: {reason}.")
     if place:
         raise QueryError(reason, False)
     return [Result(columns, list(map(tuple, rows)), *others) for columns, rows, *others in results]

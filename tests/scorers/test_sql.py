@@ -13,6 +13,7 @@ from rewardkit.checks.row_checks import check_row
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.prep import preview
 from rewardkit.programs import local
+from rewardkit.scorers import auto
 from rewardkit.scorers.base import Status, spec_of
 from rewardkit.scorers.explain import explain_miss, explain_verdict
 from rewardkit.scorers.load import load_scorer
@@ -332,3 +333,12 @@ def test_whole_numbers_are_exact_and_near_decimals_are_one_number():
 def test_no_text_raises(text):
     result = score(f"```sql\nSELECT {text}\n```", gold("SELECT name, age FROM pet"))
     assert not result.correct
+
+
+def test_auto_passes_the_folder_of_databases_to_the_rows_of_spider_and_bird(tmp_path):
+    write_database(tmp_path / "pets" / "pets.sqlite", SCHEMA)
+    truth, response = gold(COUNT, db_id="pets"), f"```sql\n{COUNT}\n```"
+    for source in ("xlangai/spider", "birdsql/bird"):
+        result = auto.compute_score(source, response, truth, {}, databases=str(tmp_path))
+        assert (result["score"], result["pred"]) == (1.0, COUNT)
+    assert auto.compute_score("xlangai/spider", response, truth, {})["error"] == 1.0
