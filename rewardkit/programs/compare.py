@@ -48,7 +48,7 @@ def same_value(value: Any, expected: Any) -> bool:
     while pairs:
         one, other = pairs.pop()
         if isinstance(other, float):  # whole numbers are exact, also where a decimal is near
-            if not (_is_number(one) and _close_numbers(one, other)):
+            if not (isinstance(one, (int, float)) and _close_numbers(one, other)):
                 return False
         elif isinstance(other, dict):
             if not isinstance(one, dict) or len(one) != len(other):
@@ -71,10 +71,6 @@ def _key(key: Any, expected: dict[Any, Any]) -> Any:
         return key if key in expected else str(key)
     except (RecursionError, ValueError):
         return None  # a deep key, a long number
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float))
 
 
 def _close_numbers(one: float, other: float) -> bool:

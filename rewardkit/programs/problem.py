@@ -75,7 +75,9 @@ def read_problem(ground_truth: str) -> Problem:
     entry = str(value.get("entry_point") or value.get("fn_name") or "")
     if "assert_case" in value or "test" in value:
         key = "assert_case" if "assert_case" in value else "test"
-        texts = _texts(value[key] if key == "assert_case" else [value[key]], key)
+        texts = value[key] if key == "assert_case" else [value[key]]
+        if not texts or not isinstance(texts, list) or {*map(type, texts)} != {str}:
+            raise ProblemError(f"its {key} is not a list of texts")
         return Problem("tests", tuple((text, None) for text in texts), entry, settings)
     inputs, outputs = value.get("inputs"), value.get("outputs")
     if not isinstance(inputs, list) or not isinstance(outputs, list):
@@ -130,12 +132,6 @@ def _object(text: str) -> Mapping[str, Any]:
         raise ProblemError("it is not JSON") from None
     if not isinstance(value, dict):
         raise ProblemError("it is not a JSON object")
-    return value
-
-
-def _texts(value: Any, key: str) -> list[str]:
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-        raise ProblemError(f"its {key} is not a list of texts")
     return value
 
 

@@ -28,9 +28,8 @@ _STACK_BYTES = 1 << 26
 
 def main(payload: str) -> None:
     """Run the tests of a payload, and write the report and the output of each."""
-    if (
-        os.environ.get("PYTHONHASHSEED") != "0"
-    ):  # start again, without the environment of the server
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # Start again, without the environment of the server.
         limit = resource.getrlimit(resource.RLIMIT_STACK)[1]
         stack = _STACK_BYTES if limit == resource.RLIM_INFINITY else min(_STACK_BYTES, limit)
         resource.setrlimit(resource.RLIMIT_STACK, (stack, limit))
@@ -42,8 +41,7 @@ def main(payload: str) -> None:
         module = sys.modules[name] = ModuleType(name)
         exec(compile(source, f"{name}.py", "exec"), module.__dict__)
     with Path(RESULTS).open("wb") as file:  # a job may not open it later
-        content = zlib.compress(_results(data))
-        file.write(content)
+        file.write(content := zlib.compress(_results(data)))
     if len(text := b64encode(content)) <= MAX_PRINT:
         sys.stdout.write(text.decode() + "\n")
     sys.stdout.flush()
@@ -52,8 +50,8 @@ def main(payload: str) -> None:
 
 def _results(data: dict[str, Any]) -> bytes:
     """Return a line of JSON with the level of the confinement and the reports, and then the outputs."""
-    modules: Any = sys.modules
-    jail, server = modules["jail"], modules["server"]
+    jail: Any = sys.modules["jail"]
+    server: Any = sys.modules["server"]
     packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
     readable = [sys.base_prefix, sys.prefix, *packages]
     root = tempfile.mkdtemp(dir=Path.cwd())  # which the server removes
@@ -69,7 +67,7 @@ def _results(data: dict[str, Any]) -> bytes:
     quiet = os.pipe()
     folder = Path(host.root, "job")
     folder.mkdir()
-    host.confine_job()
+    jail.confine_job()
     job = server.Job(host, quiet[0], str(folder), data["program"], data["source"])
     reports, outputs, left, room = [], [], data["total_seconds"], data["total_bytes"]
     for test in data["tests"]:

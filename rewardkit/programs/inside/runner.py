@@ -367,18 +367,19 @@ def _program_names(
     nodes = _nodes(trees)
     imports = [each for each in nodes if isinstance(each, ast.ImportFrom)]
     defined = {each.name for each in nodes if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
-    defined |= {each.id for each in nodes if isinstance(each, ast.Name) and _is_stored(each)}
+    names = [each for each in nodes if isinstance(each, ast.Name)]
+    defined |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
     defined |= {each.arg for each in nodes if isinstance(each, ast.arg)} | known.keys()
     for each in nodes:
         if isinstance(each, (ast.Import, ast.ImportFrom)):
             defined |= {alias.asname or alias.name.partition(".")[0] for alias in each.names}
     imported = {alias.name for each in imports if each.module == "solution" for alias in each.names}
-    used = {each.id for each in nodes if isinstance(each, ast.Name)} - defined
+    used = {each.id for each in names} - defined
     own = {name for name in used if not hasattr(builtins, name) and name not in library}
     if own := own | imported | {entry} - {""}:
         return own
     calls = [each for each in nodes if _name_of_call(each) in used]
-    called = {_name_of_call(each) for each in calls}
+    called = set(map(_name_of_call, calls))
     called = called & library.keys() or called
     outer = {
         _name_of_call(call)
@@ -391,10 +392,6 @@ def _program_names(
 def _name_of_call(node: ast.AST) -> str:
     is_name = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     return node.func.id if is_name else ""  # type: ignore[attr-defined]
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def _load(

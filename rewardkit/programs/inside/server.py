@@ -27,6 +27,7 @@ from _sitebuiltins import Quitter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from fcntl import LOCK_SH, flock
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -56,11 +57,6 @@ class Server:
         self.readable = [*_READABLE, *settings["readable"]]
         self.landlock = jail.landlock_version() if settings["landlock"] else 0
 
-    def confine_job(self) -> None:
-        """Confine this process, which runs a job, if this machine can."""
-        if jail.has_seccomp():
-            jail.confine_job()
-
     def rules(self, folder: str, readable: Iterable[str] = ()) -> int | None:
         """Return the rules that allow a folder to be written, and files to be read; None without Landlock."""
         if not self.landlock:
@@ -72,7 +68,7 @@ class Server:
         reader, writer = os.pipe()
         if not (child := os.fork()):
             try:
-                self.confine_job()
+                jail.confine_job()
                 jail.confine_runner(self.rules(self.root))
                 os.write(writer, b"+")
             except OSError as error:
@@ -153,7 +149,7 @@ def run_job(server: Server, connection: int) -> NoReturn:
     folder = f"{server.root}/{os.getpid()}"
     try:
         jail.adopt_orphans()
-        server.confine_job()
+        jail.confine_job()
         Path(folder).mkdir(0o700)
         program, source = receive(connection)
         job = Job(server, connection, folder, program, source.decode("utf-8", "surrogatepass"))
@@ -187,38 +183,25 @@ class Job:
         if request["kind"] == "tests":
             asked, answered = os.pipe(), os.pipe()
             ends = (asked[0], answered[1])
-            watch.start(
-                lambda report: runner.serve(self.program, self.source, *ends, report),
-                ends,
-                watch.error,
-            )
+            watch.start(partial(runner.serve, self.program, self.source, *ends), ends, watch.error)
             # The program's runner has a copy of this process, and so it starts before the tests come.
             select.select([watch.report[0]], [], [], CONFINE_SECONDS)
             tests = json.loads(receive(self.connection)[1])
             ends = (answered[0], asked[1])
-            watch.start(
-                lambda report: runner.run_tests(self.program, tests, *ends, report), ends, None
-            )
+            watch.start(partial(runner.run_tests, self.program, tests, *ends), ends, None)
             for descriptor in (*asked, *answered):
                 os.close(descriptor)
         elif request["kind"] == "call":
             text = body.decode("utf-8", "surrogatepass")
-            watch.start(
-                lambda report: runner.call(self.program, self.code or self.source, text, report),
-                (),
-                watch.error,
-            )
+            main = partial(runner.call, self.program, self.code or self.source, text)
+            watch.start(main, (), watch.error)
         else:
             watch.feed(body)
-            watch.start(
-                lambda report: runner.run(self.code or self.source, request, report),
-                (),
-                watch.error,
-                watch.output,
-            )
+            main = partial(runner.run, self.code or self.source, request)
+            watch.start(main, (), watch.error, watch.output)
         report, output = watch.finish()
-        for path in Path(self.folder).iterdir():
-            path.unlink(missing_ok=True)  # each test starts in an empty folder
+        for name in os.listdir(self.folder):  # noqa: PTH208 - at once; it holds files only
+            os.unlink(f"{self.folder}/{name}")  # noqa: PTH108 - each test starts in an empty folder
         if self.code is None and report["status"] == "ok" and request["kind"] != "tests":
             # It compiled in a runner, within limits, so that it does here.
             self.code = runner.compile_program(self.source)

@@ -220,9 +220,9 @@ class Watch:
         """End the runners, and what they have started, which only happens without a filter."""
         _kill(set(self.pids) - self.usages.keys())
         self._reap(0)
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
         with suppress(OSError):  # also ChildProcessError: there are none, as a rule
             os.waitpid(-1, os.WNOHANG)
+            children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
             while pids := set(map(int, children.read_text().split())):
                 _kill(pids)
                 for pid in pids:
