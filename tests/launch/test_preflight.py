@@ -201,6 +201,12 @@ def test_the_data_sources_of_verl_s_own_scorer(tmp_path, plan, source, scorer, r
         assert ("runs Python's eval" in finding.text) == line == ("runs" in finding.rule)
 
 
+def test_a_plan_for_verl_s_own_scorer_without_its_files_says_what_is_not_known(plan):
+    report = PreflightReport()
+    check_reward(plan(reward={"scorer": "verl"}), report)
+    assert "runs their answers as code: this machine has no file" in report.unchecked[0]
+
+
 @pytest.mark.full
 @every(("fields", "message"), [
     ("algorithm=dapo dapo.dynamic_sampling.metric=acc",
