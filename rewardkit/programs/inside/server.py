@@ -84,7 +84,8 @@ class Server:
 def main() -> None:
     """Serve the grader that has the other end of a socket, until it closes it or ends."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    flock(os.open(sys.argv[3], os.O_RDONLY), LOCK_SH)  # the folder is not abandoned
+    with suppress(OSError):  # not every network file system has locks
+        flock(os.open(sys.argv[3], os.O_RDONLY), LOCK_SH)  # the folder is not abandoned
     with suppress(PermissionError):  # it has its own, unless bubblewrap started it
         os.setsid()
     try:

@@ -106,9 +106,7 @@ class Watch:
         codes, peak, cpu = self._wait()
         code = codes[-1]
         wall = monotonic() - self.started
-        report, output, error = (
-            bytes(self.readers[r]) for r, _ in (self.report, self.output, self.error)
-        )
+        report, output, error = map(bytes, self.readers.values())  # in the order of `__init__`
         for reader in self.readers:
             os.close(reader)
         if not self.status:
@@ -119,14 +117,9 @@ class Watch:
                 self.status = "sandbox"  # the kernel had no memory, or somebody ended it
         if report[: len(self.pids)] != b"+" * len(self.pids):
             self.status = "sandbox"
-        facts = {
-            "status": self.status,
-            "code": code,
-            "cpu_seconds": cpu,
-            "wall_seconds": wall,
-            "memory_mb": peak >> 10,
-            "stderr": error[-MAX_ERROR:].decode("utf-8", "replace"),
-        }
+        facts = {"status": self.status, "code": code, "memory_mb": peak >> 10}
+        facts |= {"cpu_seconds": cpu, "wall_seconds": wall}
+        facts["stderr"] = error[-MAX_ERROR:].decode("utf-8", "replace")
         return facts, report[len(self.pids) :] or output
 
     def _wait(self) -> tuple[list[int], int, float]:
