@@ -29,7 +29,6 @@ def test_a_grpo_run_on_every_kind_of_reward_logs_each_source(plan, tmp_path, cli
     result = rehearse(plan(location("auto"), data=tmp_path / "mix.parquet"), folder=tmp_path / "r")
     assert result.ok, result.checks
     sources = {*DATASETS.values()}
-    assert {call["data_source"] for call in result.calls} == sources
     (line,) = [
         line
         for line in (tmp_path / "r/metrics.jsonl").read_text().splitlines()
