@@ -16,7 +16,7 @@ from rewardkit.errors import DataError
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
-from rewardkit.scorers.conversation import TURNS_OF_ONE
+from rewardkit.scorers.conversation import one_turn
 from rewardkit.scorers.gold import MISSING, unwrap_gold
 
 #: Datasets whose samples have the forms of gold that a scorer reads; more of them would only be more
@@ -105,9 +105,7 @@ def _audit_row(row: Mapping[str, Any], source: str) -> AuditRow:
         prompt=str(prompt or question_of({"prompt": "", **row})),
         gold=gold,
         data_source=str(row.get("data_source") or ""),
-        # verl's managers add its number of turns, of which the prompt is one.
-        extra_info={
-            **json.loads(json.dumps(info if isinstance(info, Mapping) else {}, default=str)),
-            "num_turns": TURNS_OF_ONE,
-        },
+        extra_info=one_turn(
+            json.loads(json.dumps(info if isinstance(info, Mapping) else {}, default=str))
+        ),
     )

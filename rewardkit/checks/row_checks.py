@@ -29,6 +29,7 @@ from rewardkit.scorers.base import (
     options_for,
     spec_of,
 )
+from rewardkit.scorers.conversation import one_turn
 from rewardkit.scorers.gold import MISSING, accept_gold, alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.scorers.load import own_options, scorer_for
@@ -226,7 +227,7 @@ def _faults_of_answer(
     row: Row, gold: str, judge: Scorer, scorer: Scorer | None
 ) -> Iterator[_Fault]:
     """Yield the faults of responses with the gold, with another answer, and with the row's solution."""
-    info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
+    info = {**one_turn(row.get("extra_info") or {}), "data_source": row["data_source"]}
     respond = spec_of(judge).respond
     # Our scorers compare with the single item of a list; another scorer may want the list.
     if spec_of(judge).several_golds:

@@ -81,6 +81,7 @@ def _explain(
     from rewardkit.scorers.base import failure_reason
     from rewardkit.scorers.conversation import (
         are_messages,
+        one_turn,
         text_of_messages,
         text_to_judge,
         with_messages,
@@ -88,7 +89,7 @@ def _explain(
     from rewardkit.scorers.explain import explain_miss, explain_verdict
     from rewardkit.scorers.isolated import learn_rule
 
-    info: Mapping[str, Any] | None = None
+    info: Mapping[str, Any] = one_turn({})
     messages = call_catching(json.loads, text) if text.lstrip().startswith("[") else None
     if isinstance(messages, list) and are_messages(messages):
         text, info = text_of_messages(messages), with_messages({}, messages)

@@ -14,6 +14,7 @@ from rewardkit.errors import UsageError
 from rewardkit.guard.guard import Guard, GuardSettings, default_fields, read_outcome
 from rewardkit.isolate.function import Reply
 from rewardkit.redact import process_redactor, variable_of
+from rewardkit.scorers.conversation import one_turn
 from rewardkit.scorers.gold import alternatives, another_answer, unwrap_gold
 from rewardkit.scorers.right_score import learn_right
 from rewardkit.scorers.score import InvalidResultError, RewardResult, RightRule, Score
@@ -22,7 +23,11 @@ from rewardkit.scorers.score import InvalidResultError, RewardResult, RightRule,
 TRIAL_ROWS = 8
 
 #: The row of a trial without a parquet.
-_ROW: Mapping[str, Any] = {"data_source": "", "ground_truth": "42", "extra_info": {"index": 0}}
+_ROW: Mapping[str, Any] = {
+    "data_source": "",
+    "ground_truth": "42",
+    "extra_info": one_turn({"index": 0}),
+}
 
 _TEMPLATE = '''"""A reward, guarded for verl. Written by `rewardkit guard`.
 
@@ -173,7 +178,7 @@ def trial_rows(parquet: Path | None) -> list[dict[str, Any]]:
         {
             "data_source": row["data_source"],
             "ground_truth": row["reward_model"]["ground_truth"],
-            "extra_info": row.get("extra_info") or {},
+            "extra_info": one_turn(row.get("extra_info") or {}),
         }
         for row in islice(read_rows(parquet), TRIAL_ROWS)
     ]

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
-from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree, which
 from tempfile import gettempdir, mkdtemp
@@ -220,6 +219,8 @@ def _bubblewrap(command: str, readable: Iterable[str], folder: str) -> list[str]
 
 _lock = threading.RLock()
 _sockets: WeakSet[socket.socket] = WeakSet()
+#: The sandboxes of this process, by whether they are for queries.
+_sandboxes: dict[bool, "Sandbox"] = {}
 
 
 def _socketpair() -> tuple[socket.socket, socket.socket]:
@@ -231,7 +232,7 @@ def _socketpair() -> tuple[socket.socket, socket.socket]:
 
 def _leave() -> None:
     """Close the sandbox in a fork of the grader, which could otherwise outlive it with its programs."""
-    _sandbox.cache_clear()
+    _sandboxes.clear()
     for each in list(_sockets):
         each.close()
     _lock.release()
@@ -271,12 +272,9 @@ def local_sandbox(*, queries: bool = False) -> Sandbox:
         SandboxError: it does not start.
     """
     with _lock:
-        if not (sandbox := _sandbox(queries)).is_alive:
-            sandbox.close()
-            _sandbox.cache_clear()
-        return _sandbox(queries)
-
-
-@lru_cache(maxsize=2)
-def _sandbox(queries: bool) -> Sandbox:
-    return Sandbox(bubblewrap=False, modules=["sqlite3"]) if queries else Sandbox()
+        if (sandbox := _sandboxes.get(queries)) and not sandbox.is_alive:
+            _sandboxes.pop(queries).close()
+        if queries not in _sandboxes:
+            options: dict[str, Any] = {"bubblewrap": False, "modules": ["sqlite3"]}
+            _sandboxes[queries] = Sandbox(**options) if queries else Sandbox()
+        return _sandboxes[queries]

@@ -92,6 +92,12 @@ def _messages(extra_info: Any) -> Any:
     return extras.get(MESSAGES) if isinstance(extras, Mapping) else None
 
 
+def one_turn(extra_info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `extra_info` of a response of one turn, as verl's managers write it, without messages."""
+    others = {name: value for name, value in extra_info.items() if name != EXTRAS}
+    return {**others, "num_turns": TURNS_OF_ONE}
+
+
 def has_messages(extra_info: Any) -> bool:
     """Return whether the messages of the rollout are there."""
     return _messages(extra_info) is not None

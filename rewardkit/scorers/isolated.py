@@ -33,6 +33,7 @@ from rewardkit.scorers.base import (
     call_scorer,
     spec_of,
 )
+from rewardkit.scorers.conversation import one_turn
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import inner_function, is_verl_function
 from rewardkit.scorers.right_score import AnswerForm, GoldRow, ScoreAll, learn_right, own_form
@@ -216,7 +217,8 @@ def learn_rule(
         return scorer, RightRule()
     rule = RightRule(right_score, False, "--right-score")
     if right_score is None:
-        rule = learn_right(score_all, rows, own_form(scorer))
+        golds = ((gold, one_turn(info)) for gold, info in rows)
+        rule = learn_right(score_all, golds, own_form(scorer))
     if is_required and not rule.is_known and not rule.takes_verdict:
         raise DataError(f"{name}: {rule.sentence}")
     if isinstance(scorer, IsolatedScorer):

@@ -89,8 +89,8 @@ def databases_of(task: Task, folder: str) -> list[Database]:
     paths = [place, *(place.with_name(place.name + suffix) for suffix in _SUFFIXES)]
     paths = [path for path in paths if path.is_file()][:1]
     if not paths and place.is_dir():
-        found = sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES)
-        paths = [path for path in found if path.suffix != ".sql"] or found
+        files = sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES)
+        paths = [path for path in files if path.suffix != ".sql"] or files
     if not paths and folder:
         raise UsageError(f"{folder}: there is no database {task.name[:80]!r}.")
     if not paths:

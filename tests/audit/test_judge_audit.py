@@ -81,6 +81,7 @@ def test_an_honest_judge_passes_and_the_number_of_responses_is_announced_and_a_l
         pytest.param("INST", "other_turn", marks=pytest.mark.full),
     ],
 )
+@pytest.mark.full
 def test_a_judge_that_is_fooled_by_one_pattern_is_told_which(pattern, attack):
     """Also where the judge sees the answer only, as here."""
     report, _ = report_on(fooled_by(pattern))

@@ -126,6 +126,7 @@ def test_each_bad_call_costs_its_own_sample_in_many_threads(guard):
         check(response, result)
 
 
+@pytest.mark.full
 def test_each_bad_call_costs_its_own_sample_on_one_event_loop(score_on_a_loop):
     """The same for a coroutine function, whose calls run at once in one process."""
     late = ["wait", "stubborn", "task"]

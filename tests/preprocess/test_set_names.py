@@ -48,6 +48,7 @@ def test_a_name_is_dataset_and_split_and_the_dataset_alone_is_its_test_or_only_s
 
 
 @every(("dataset", "split"), ALL_SPLITS)
+@pytest.mark.full
 def test_the_name_of_every_set_is_read_back_in_all_spellings(dataset, split, tmp_path):
     name = set_name(read_card(dataset), split)
     spellings = [f"{dataset}-{split}", f"{dataset}:{split}", f"{dataset}_{split}".replace("-", "_")]

@@ -306,7 +306,7 @@ import os, threading, time
 from rewardkit.programs import local
 from tests.programs.test_sandbox import STDIN, verdict
 threading.Thread(target=verdict, args=(STDIN, "while True: pass"), kwargs={"seconds": 99}).start()
-while not local._sandbox.cache_info().currsize: time.sleep(0.01)
+while not local._sandboxes: time.sleep(0.01)
 sandbox = local.local_sandbox()
 time.sleep(0.3)
 child = os.fork()

@@ -213,6 +213,20 @@ def test_explain_shows_the_calls_and_judges_the_last_message(cli, tmp_path):
     assert facts["call 2"].endswith("did not run")
 
 
+def test_golds_are_checked_with_responses_of_one_turn(cli, tmp_path):
+    (tmp_path / "reward.yaml").write_text(
+        "scorer: gsm8k\nparts: {correct: 1.0, answer_after_tools: 1.0}\n"
+    )
+    for words in (
+        "compose reward.yaml --out reward.py",
+        "prep gsm8k --sample --out rows.parquet",
+        "check rows.parquet --scorer reward.py",
+    ):
+        done = cli(*words.split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+    assert "all good" in done.stdout
+
+
 def test_score_reads_a_row_with_messages_as_a_response(cli, tmp_path):
     """A composed reward gets the conversation; one of a user the text that verl would give it."""
     rows = [

@@ -110,6 +110,7 @@ def rows(rewards):
 
 @pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize("name", ["pays_form", "length"])
+@pytest.mark.full
 def test_score_prints_the_same_of_a_reward_and_of_its_guard(call, name):
     spec, guarded = f"shapes.py:{name}", f"guarded_{name}.py"
     assert call("guard", spec, "--out", guarded, "--rows", "rows.parquet")[0] == 0

@@ -162,6 +162,7 @@ def test_every_sample_has_the_same_keys_and_both_ways_agree(status, opinion, ask
     assert all(type(value) is float for key, value in now.items() if key != "pred")
 
 
+@pytest.mark.full
 def test_a_user_s_own_judge_is_awaited_at_the_same_time_as_others(tmp_path):
     """The file's function for verl is async where the judge's is; a hundred calls wait together."""
     (tmp_path / "my_judge.py").write_text(
