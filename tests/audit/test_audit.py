@@ -159,6 +159,7 @@ QUADRATIC = "for i in range(0, len(r), 400):\n    r[i:].count('@')"
         pytest.param("SLOW_LONG_SECONDS", 0.01, QUADRATIC, "grows", marks=pytest.mark.full),
     ],
 )
+@pytest.mark.full
 def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch, limit, seconds, body, attack):
     monkeypatch.setattr(conduct, limit, seconds)
     assert attack in failed_attacks(body, ROWS[:1])
@@ -168,6 +169,7 @@ def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch, limit, seconds, bo
     ("condition", "seconds"),
     [("True", 0.2), pytest.param("'9**9' in r", 1.0, marks=pytest.mark.full)],
 )
+@pytest.mark.full
 def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks, condition, seconds):
     attacks = failed_attacks(f"while {condition}:\n    pass", ROWS[:1], seconds=seconds)
     assert f"no verdict within {seconds:g} s" in attacks["hangs"].failures[0].got

@@ -47,6 +47,7 @@ def report_on(verdict, **settings):
         return audit("judge", rows=1, seed=1, options=options, **settings), len(server.bodies)
 
 
+@pytest.mark.full
 def test_a_judge_that_says_yes_or_no_to_everything_gets_an_f_with_every_pattern(monkeypatch):
     report, requests = report_on(lambda _: YES)
     failed = {result.attack for result in report.failed}

@@ -94,6 +94,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", [*FAULTS.values(), "slow"], ids=[*FAULTS, "slow"])
+@pytest.mark.full
 def test_a_temporary_fault_costs_a_retry_and_no_response(serve, generate, fault):
     with serve() as server:
         _, expected = generate(server, out="clean.jsonl")

@@ -100,6 +100,7 @@ def failures(result):
     return result["timeout"], result["error"]
 
 
+@pytest.mark.full
 def test_a_coroutine_that_ends_in_an_unusual_way_costs_its_own_sample(new_guard):
     """Also exceptions that end an event loop, in a task of the reward's own, or in a callback."""
     bad = dict.fromkeys(["cancelled", "interrupt", "generator", "subtask"], (0.0, 1.0))

@@ -224,7 +224,13 @@ def caller(folder, hang, a=""):
     return command, env
 
 
-@pytest.mark.parametrize("hang", HANGING)
+@pytest.mark.parametrize(
+    "hang",
+    [
+        pytest.param(hang, marks=[pytest.mark.full] * (number > 0))
+        for number, hang in enumerate(HANGING)
+    ],
+)
 def test_a_call_that_hangs_is_found_with_its_line_and_its_row(tmp_path, hang):
     """A regex holds the interpreter's lock while it hangs; a coroutine that waits is on no stack."""
     command, env = caller(tmp_path, hang, HANGING[hang])

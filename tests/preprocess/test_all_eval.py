@@ -199,6 +199,7 @@ def test_every_evaluation_set_has_a_sample_that_is_found_by_its_name():
     assert {item.source for item in sets.items} == names
 
 
+@pytest.mark.full
 def test_the_command_lists_them_and_exits_with_the_findings_code(cli, tmp_path):
     env = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
     env |= {"XDG_CACHE_HOME": str(tmp_path / "xdg")}

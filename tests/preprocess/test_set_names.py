@@ -101,6 +101,7 @@ def test_a_name_is_read_whatever_its_case_and_as_the_repository_of_a_hub(text, n
 
 
 @given(st.text() | st.sampled_from(known_names()).flatmap(lambda n: st.text().map(n.__add__)))
+@pytest.mark.full
 def test_any_text_is_a_set_that_exists_or_an_error(text):
     try:
         name = read_set_name(text)

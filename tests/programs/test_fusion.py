@@ -253,6 +253,7 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize(("language", "command"), [("C++", "g++"), ("javascript", "node")])
+@pytest.mark.full
 def test_other_languages_take_a_request_for_each_test(server, language, command):
     """One that does not compile, or does not end, is wrong after the first."""
     if not shutil.which(command):
