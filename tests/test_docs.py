@@ -221,6 +221,9 @@ NOT_RUN = {
 #: The files of a user who reads the README's table.
 TABLE_FILES = r"""
 rewardkit prep gsm8k --sample --out train.parquet
+rewardkit prep math --sample --out maths.parquet
+rewardkit prep humaneval --sample --out code.parquet
+printf '%s' '{scorer: qa, parts: {correct: 1, answer_after_tools: 0.2}}' > search.yaml
 cp examples/hackable_reward.py my_reward.py
 cp examples/train.log train.log
 printf '%s' '{"q": "1 + 1?", "a": "2"}' > my.jsonl
