@@ -192,8 +192,10 @@ def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sam
     extra_info, finish = row.get("extra_info"), row.get("finish_reason")
     info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     info.setdefault("data_source", row.get("data_source") or "")
-    info = with_messages(info, messages) if messages else info
-    response = "" if isinstance(finish, str) and finish in UNUSABLE else response
+    if isinstance(finish, str) and finish in UNUSABLE:
+        response = ""
+    elif messages:
+        info = with_messages(info, messages)
     return Sample(where, response, unwrap_gold(gold), info, row)
 
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.errors import DataError, call_catching
+from rewardkit.errors import DataError
 
 #: The keys under which the messages stand in `extra_info`. verl's batches have `extras` for every loop,
 #: so that rows of different loops can be in one batch.
@@ -62,11 +62,17 @@ def are_messages(value: Sequence[Any]) -> bool:
 def text_of_messages(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the messages from the model's first one on as one text, as a reward of verl gets it.
 
-    The blocks of calls are those of Hermes and Qwen; the marks of roles are left out.
+    The text is that of Qwen's template without special tokens, with the calls and results in their blocks.
     """
     lines: list[str] = []
+    role = "assistant"
     for message in _rollout(messages):
-        lines += filter(None, [_text(message)])
+        is_result, text = message.get("role") == "tool", _text(message)
+        previous, role = role, "user" if is_result else str(message.get("role"))
+        lines += [role] * (role != previous)
+        lines += (
+            [f"<tool_response>\n{text}\n</tool_response>"] if is_result else filter(None, [text])
+        )
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else []:
             own = call.get("function", call) if isinstance(call, Mapping) else call
@@ -147,12 +153,14 @@ def _calls(
     message: Mapping[str, Any], results: Sequence[Mapping[str, Any]], *, is_read: bool
 ) -> Iterator[ToolCall]:
     """Yield the calls of a message, each with its result: by its id, or else by its place."""
-    from rewardkit.structures.calls import call_of  # only for the rows of tools
+    from rewardkit.structures.calls import UnreadableCallError, call_of  # only for rows of tools
 
     values = message.get("tool_calls")
     for place, value in enumerate(values if isinstance(values, list) else []):
-        call = call_catching(call_of, value)
-        if isinstance(call, Exception):
+        try:
+            call = call_of(value)
+            arguments = json.dumps(call.arguments, ensure_ascii=False, default=str)
+        except (UnreadableCallError, RecursionError):  # nested too deep
             yield ToolCall("", "", None, is_read)
             continue
         identity = value.get("id")
@@ -160,4 +168,4 @@ def _calls(
         own = own or [r for r in results[place : place + 1] if r.get("tool_call_id") is None]
         text = _text(own[0]) if own else ""
         result = text if own and not text.startswith(_REFUSALS) else None
-        yield ToolCall(call.name, json.dumps(call.arguments, ensure_ascii=False), result, is_read)
+        yield ToolCall(call.name, arguments, result, is_read)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.errors import UsageError
 from rewardkit.programs.inside.wire import WireError, dump, load_tree
-from rewardkit.programs.local import Sandbox, in_sandbox
+from rewardkit.programs.local import Sandbox, SandboxError, in_sandbox
 from rewardkit.sql.compare import Row, Rows, first_difference
 from rewardkit.sql.query import MAX_SCHEMA, Task, with_ties_in_order
 
@@ -134,6 +134,8 @@ def run_queries(
     body = dump(((request,), {})).encode("utf-8", "surrogatepass")
 
     def call(sandbox: Sandbox) -> tuple[dict[str, Any], bytes]:
+        if sandbox.failure:
+            raise SandboxError(f"queries cannot be confined here: {sandbox.failure}.")
         with sandbox.program(_CHILD, facts) as job:
             return job.test(test, body)
 

@@ -197,9 +197,21 @@ def test_the_text_of_messages_begins_with_the_model_and_has_its_calls():
         "<tool_call>",
         '{"name": "search", "arguments": {"query": "capital of Kenya"}}',
         "</tool_call>",
+        "user",
+        "<tool_response>",
         FACT["content"],
+        "</tool_response>",
+        "assistant",
         ANSWER["content"],
     ]
+
+
+def test_calls_that_are_nested_too_deep_are_calls_that_cannot_be_read():
+    deep = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    fields = scored(model("", call("search", deep)), FACT, ANSWER)
+    assert fields == NO_CALLS
 
 
 def test_explain_shows_the_calls_and_judges_the_last_message(cli, tmp_path):
@@ -234,6 +246,7 @@ def test_score_reads_a_row_with_messages_as_a_response(cli, tmp_path):
         {"messages": [SEARCH, FACT, model("no idea")], "ground_truth": "Nairobi"},
         {"messages": [{"role": "user", "content": "Hi"}], "ground_truth": "Nairobi"},
         {"response": "<answer>Nairobi</answer>", "messages": [], "ground_truth": "Nairobi"},
+        {"messages": [SEARCH, FACT, ANSWER], "ground_truth": "Nairobi", "finish_reason": "abort"},
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "reward.yaml").write_text(
@@ -244,7 +257,10 @@ def test_score_reads_a_row_with_messages_as_a_response(cli, tmp_path):
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):\n"
         "    return {'score': 1.0, 'acc': 'million people' in solution_str}\n"
     )
-    for scorer, scores in (("reward.py:score", [2, 0, 1]), ("own.py:compute_score", [1, 1, 1])):
+    for scorer, scores in (
+        ("reward.py:score", [2, 0, 1, 0]),
+        ("own.py:compute_score", [1, 1, 1, 1]),
+    ):
         words = ("score", "rows.jsonl", "--scorer", scorer, "--out", "o.jsonl", "--overwrite")
         done = cli(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

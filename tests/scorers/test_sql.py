@@ -268,6 +268,14 @@ def test_a_sandbox_that_fails_is_an_error(monkeypatch):
     assert (result["score"], result["error"]) == (0.0, 1.0)
 
 
+def test_no_query_runs_where_system_calls_cannot_be_filtered(monkeypatch):
+    sandbox = local.local_sandbox(queries=True)
+    monkeypatch.setattr(sandbox, "failure", "no filter")
+    monkeypatch.setattr(local, "RETRY_SECONDS", 0)
+    with pytest.raises(local.SandboxError, match="queries cannot be confined here: no filter"):
+        score(f"```sql\n{COUNT}  \n```", gold(f"{COUNT}  "))
+
+
 def test_the_golds_of_the_samples_are_right_in_the_form_of_the_template():
     for name in ("spider", "bird"):
         for sample in preview(name, 2, sample=True, split="train"):
