@@ -261,8 +261,8 @@ def main() -> None:
 def compare(names: list[str], calls: list[Call], python: Path) -> tuple[str, list[str]]:
     """Return the line of the table for some data sources, and lines on what differs."""
     source = names[0].replace("*", "24")
-    asked = [{"response": call.response, "gold": [source, call.gold]} for call in calls]
-    theirs = ask(python, "verl default", asked, CALL_SECONDS)
+    requests = [{"response": call.response, "gold": [source, call.gold]} for call in calls]
+    theirs = ask(python, "verl default", requests, CALL_SECONDS)
     if not isinstance(theirs, Answers):
         sys.exit(theirs)
     scorer = scorer_for(source, {})
@@ -288,11 +288,11 @@ def differences(source: str, calls: list[Call], pairs: list[tuple[bool, bool]]) 
     for kind in dict.fromkeys(call.kind for call in calls):
         of_kind = [(c, p) for c, p in zip(calls, pairs, strict=True) if c.kind == kind]
         for payer, pair in (("verl", (True, False)), ("ours", (False, True))):
-            found = [call for call, each in of_kind if each == pair]
-            shown = [call for call in found if call.half == "build"][:1]
-            example = "".join(f": {c.response[-90:]!r} for {str(c.gold)[:60]!r}" for c in shown)
-            if found:
-                yield f"- `{source}`, {kind}: only {payer} pays {len(found)} of {len(of_kind)}{example}"
+            matching = [call for call, each in of_kind if each == pair]
+            examples = [call for call in matching if call.half == "build"][:1]
+            example = "".join(f": {c.response[-90:]!r} for {str(c.gold)[:60]!r}" for c in examples)
+            if matching:
+                yield f"- `{source}`, {kind}: only {payer} pays {len(matching)} of {len(of_kind)}{example}"
 
 
 if __name__ == "__main__":

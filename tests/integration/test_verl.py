@@ -190,14 +190,14 @@ def sources_of_verl():
     """The data sources that verl's default reward compares with, and its prefixes with a star."""
     import verl.utils.reward_score as module
 
-    found = set()
+    sources = set()
     for node in ast.walk(ast.parse(inspect.getsource(module.default_compute_score))):
         if isinstance(node, ast.Compare) and ast.unparse(node.left) == "data_source":
             value = ast.literal_eval(node.comparators[0])
-            found |= {value} if isinstance(value, str) else {*value}
+            sources |= {value} if isinstance(value, str) else {*value}
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "data_source.startswith":
-            found.add(f"{ast.literal_eval(node.args[0])}*")
-    return found
+            sources.add(f"{ast.literal_eval(node.args[0])}*")
+    return sources
 
 
 def test_every_data_source_of_verl_s_default_reward_has_a_scorer_of_ours():

@@ -57,8 +57,8 @@ def reward(ask="wrong", confirm=None, second=second_in_words):
 def test_who_is_asked_about_what(ask, status):
     """Never about no answer at all, or a fault of the data; about a correct answer if it may refuse it."""
     undecided = {"unparsed_answer", "ambiguous_answer", "too_long", "timeout"}
-    asked = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "correct": {"correct"}}
-    expected = asked.get(ask, set())
+    statuses = {"wrong": {*undecided, "wrong"}, "undecided": undecided, "correct": {"correct"}}
+    expected = statuses.get(ask, set())
     responses_seen.clear()
     result = reward(ask).compute_score("s", f"{status} yes", "18")
     assert bool(responses_seen) == (status in expected) == (result["second_asked"] == 1.0)
